@@ -1,0 +1,33 @@
+"""How long work reports on itself. The command line passes bars; everything else is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+
+class Advance(Protocol):
+    """Call it when `amount` more of the work is done; `note` replaces the words behind the bar."""
+
+    def __call__(self, amount: int = 1, note: str = "") -> None: ...
+
+
+class Progress(Protocol):
+    """`with progress.track("Rendering", 5000) as advance: ...; advance()`."""
+
+    def track(self, title: str, total: int, done: int = 0) -> AbstractContextManager[Advance]: ...
+
+
+class Silent:
+    """Progress that says nothing."""
+
+    @contextmanager
+    def track(self, title: str, total: int, done: int = 0) -> Iterator[Advance]:
+        def advance(amount: int = 1, note: str = "") -> None:
+            pass
+
+        yield advance
+
+
+SILENT = Silent()

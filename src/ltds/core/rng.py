@@ -1,0 +1,32 @@
+"""Randomness by address: a draw is a pure function of (seed, stream, counters), so nothing needs saving.
+
+Two runs that ask for the same address get the same numbers, whatever was drawn before, in whatever process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import torch
+
+
+def address(seed: int, stream: str, *counters: int) -> int:
+    """A 63-bit integer that depends on the whole address and on nothing else."""
+    text = "/".join([str(int(seed)), stream, *(str(int(c)) for c in counters)])
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
+
+
+def generator(seed: int, stream: str, *counters: int) -> torch.Generator:
+    """A torch generator at this address. It lives on the CPU, so that draws are the same on every device."""
+    return torch.Generator().manual_seed(address(seed, stream, *counters))
+
+
+def numpy_generator(seed: int, stream: str, *counters: int) -> np.random.Generator:
+    """A numpy generator at this address (Philox: the same stream on every platform)."""
+    return np.random.Generator(np.random.Philox(key=address(seed, stream, *counters)))
+
+
+def reseed_global(seed: int, stream: str, *counters: int) -> None:
+    """Put torch's global generators (dropout in a user's backbone, ...) at this address."""
+    torch.manual_seed(address(seed, stream, *counters))

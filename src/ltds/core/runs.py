@@ -1,0 +1,129 @@
+"""RunDirectory: the only place that knows what a run's files are called."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from ltds.core.errors import CheckpointError
+from ltds.core.files import write_json, write_text
+from ltds.core.task import Task
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """All that a run leaves behind, and all that anything after training reads.
+
+    config.toml environment.json task.json log.jsonl checkpoints/ predictions/*.npz metrics.json DONE
+    """
+
+    path: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def environment_file(self) -> Path:
+        return self.path / "environment.json"
+
+    @property
+    def task_file(self) -> Path:
+        return self.path / "task.json"
+
+    @property
+    def journal_file(self) -> Path:
+        return self.path / "log.jsonl"
+
+    @property
+    def last_checkpoint(self) -> Path:
+        return self.path / "checkpoints" / "last.safetensors"
+
+    @property
+    def best_checkpoint(self) -> Path:
+        return self.path / "checkpoints" / "best.safetensors"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.path / "metrics.json"
+
+    @property
+    def done_file(self) -> Path:
+        return self.path / "DONE"
+
+    def predictions_file(self, split: str) -> Path:
+        return self.path / "predictions" / f"{split}.npz"
+
+    @property
+    def exists(self) -> bool:
+        return self.config_file.is_file()
+
+    @property
+    def done(self) -> bool:
+        return self.done_file.is_file()
+
+    def read_config(self) -> dict[str, Any]:
+        return tomllib.loads(self._read(self.config_file).decode())
+
+    def read_task(self) -> Task:
+        return Task.from_dict(self._json(self.task_file))
+
+    def read_environment(self) -> dict[str, Any]:
+        return self._json(self.environment_file)
+
+    def read_metrics(self) -> dict[str, Any]:
+        return self._json(self.metrics_file)
+
+    def read_journal(self) -> list[dict[str, Any]]:
+        """The journal's lines; a last line cut off by a crash is left out."""
+        rows = []
+        for line in self._read(self.journal_file).decode().splitlines():
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError:
+                break
+        return rows
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        write_text(self.config_file, tomli_w.dumps(config))
+
+    def write_task(self, task: Task) -> None:
+        write_json(self.task_file, task.to_dict())
+
+    def write_environment(self, environment: dict[str, Any]) -> None:
+        write_json(self.environment_file, environment)
+
+    def write_metrics(self, metrics: dict[str, Any]) -> None:
+        write_json(self.metrics_file, metrics)
+
+    def mark_done(self) -> None:
+        write_text(self.done_file, "")
+
+    def _read(self, file: Path) -> bytes:
+        try:
+            return file.read_bytes()
+        except OSError as error:
+            raise CheckpointError(
+                f"Expected '{self.path}' to be a run directory with a file '{file.name}', but it could not be read "
+                f"({error.strerror}). Make a run with 'ltds train --out {self.path}'."
+            ) from error
+
+    def _json(self, file: Path) -> dict[str, Any]:
+        content = self._read(file)
+        try:
+            value = json.loads(content)
+        except ValueError as error:
+            raise CheckpointError(
+                f"Expected '{file}' to be valid JSON, but got: {error}. "
+                "If it is metrics.json, 'ltds evaluate RUN' makes it anew."
+            ) from error
+        if not isinstance(value, dict):
+            raise CheckpointError(
+                f"Expected '{file}' to hold a JSON object, but got a {type(value).__name__}."
+            )
+        return value

@@ -1,0 +1,1 @@
+"""From a source of images to batches: manifest, cache, transforms, sampling, loading."""

@@ -1,0 +1,1 @@
+"""Builders: a source to a manifest, nothing else."""

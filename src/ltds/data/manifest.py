@@ -1,0 +1,266 @@
+"""Manifest: which images there are, of which class and domain, in which split. Everything downstream starts here.
+
+On disk: `manifest.csv` (path, class, domain, split; paths relative to its folder) with `manifest.json` beside it
+(name, the order of classes and domains, licence, how it was made, checksum).
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltds.core.errors import DataError, nearest
+from ltds.core.files import write_json, write_text
+from ltds.core.task import Task
+
+SPLITS = ("train", "val", "test")
+COLUMNS = ("path", "class", "domain", "split")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Rows in four parallel columns: `paths` (relative to `root`), `labels`, `domain_ids`, `split_ids`."""
+
+    root: Path
+    name: str
+    classes: tuple[str, ...]
+    domains: tuple[str, ...]
+    paths: tuple[str, ...]
+    labels: NDArray[np.int64]
+    domain_ids: NDArray[np.int64]
+    split_ids: NDArray[np.int64]
+    licence: str = "unknown"
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        problems = _problems(self)
+        if problems:
+            raise DataError(_many(f"The manifest '{self.name}' cannot be used", problems))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @cached_property
+    def checksum(self) -> str:
+        """SHA-256 of names and rows: equal exactly when labels, domains, splits, paths and their order are equal."""
+        digest = hashlib.sha256(json.dumps([self.classes, self.domains, self.paths]).encode())
+        for column in (self.labels, self.domain_ids, self.split_ids):
+            digest.update(column.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def rows(self, split: str, domain: str | None = None) -> NDArray[np.int64]:
+        """Row ids of a split, optionally of one domain, ascending."""
+        mask = self.split_ids == SPLITS.index(split)
+        if domain is not None:
+            mask &= self.domain_ids == self.domain_index(domain)
+        return np.flatnonzero(mask).astype(np.int64)
+
+    def domain_index(self, domain: str) -> int:
+        if domain not in self.domains:
+            raise DataError(
+                f"Expected a domain of '{self.name}', but got '{domain}'. {nearest(domain, self.domains)}"
+            )
+        return self.domains.index(domain)
+
+    def counts(self, split: str) -> NDArray[np.int64]:
+        """(domains, C) images of each pair in a split."""
+        table = np.zeros((len(self.domains), len(self.classes)), dtype=np.int64)
+        rows = self.rows(split)
+        np.add.at(table, (self.domain_ids[rows], self.labels[rows]), 1)
+        return table
+
+    def task(self, held_out: str | None) -> Task:
+        """The problem of training on every domain but `held_out` (None: on every domain)."""
+        counts = self.counts("train")
+        if held_out is not None:
+            counts = np.delete(counts, self.domain_index(held_out), axis=0)
+        task = Task(self.name, self.classes, self.domains, held_out, counts)
+        empty = [d for d, n in zip(task.sources, counts.sum(axis=1), strict=True) if n == 0]
+        if empty:
+            raise DataError(
+                f"Expected every source domain of '{self.name}' to have training images, but got none for "
+                f"{', '.join(empty)}. Hold that domain out with --held-out, or add images."
+            )
+        return task
+
+    def write(self) -> None:
+        """Write both files; the JSON, which makes the dataset valid, comes last."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for path, label, domain, split in zip(
+            self.paths, self.labels, self.domain_ids, self.split_ids, strict=True
+        ):
+            writer.writerow([path, self.classes[label], self.domains[domain], SPLITS[split]])
+        write_text(self.root / "manifest.csv", text.getvalue())
+        header = {
+            "name": self.name,
+            "classes": list(self.classes),
+            "domains": list(self.domains),
+            "licence": self.licence,
+            "provenance": self.provenance,
+            "rows": len(self),
+            "checksum": self.checksum,
+        }
+        write_json(self.root / "manifest.json", header)
+
+    @classmethod
+    def read(cls, root: Path) -> Manifest:
+        """The dataset in this folder, checked: names, splits, duplicates, and that the files were not edited apart."""
+        header = _read_header(root)
+        paths, labels, domains, splits = _read_rows(root / "manifest.csv", header)
+        manifest = cls(
+            root=root,
+            name=header["name"],
+            classes=tuple(header["classes"]),
+            domains=tuple(header["domains"]),
+            paths=paths,
+            labels=labels,
+            domain_ids=domains,
+            split_ids=splits,
+            licence=header.get("licence", "unknown"),
+            provenance=header.get("provenance", {}),
+        )
+        recorded = header.get("checksum")
+        if recorded is not None and recorded != manifest.checksum:
+            raise DataError(
+                f"Expected '{root / 'manifest.csv'}' to match the checksum in manifest.json ({recorded[:12]}...), but "
+                f'got {manifest.checksum[:12]}.... If you edited it on purpose, delete the line "checksum" from '
+                "manifest.json; otherwise build the dataset again."
+            )
+        return manifest
+
+
+def _read_header(root: Path) -> dict[str, Any]:
+    if not root.is_dir():
+        raise DataError(
+            f"Expected a dataset folder at '{root}', but there is none. "
+            "Build the embedded one with 'ltds data build bestiary', or name a folder with a manifest.csv."
+        )
+    file = root / "manifest.json"
+    if not file.is_file():
+        raise DataError(
+            f"Expected '{root}' to hold manifest.csv and manifest.json, but got no manifest.json. "
+            "A build that was interrupted leaves none: run 'ltds data build' again."
+        )
+    try:
+        header = json.loads(file.read_text(encoding="utf-8"))
+        missing = [key for key in ("name", "classes", "domains") if key not in header]
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            f"Expected '{file}' to be valid JSON, but got: {error}. Build the dataset again."
+        ) from error
+    if missing:
+        raise DataError(
+            f"Expected '{file}' to have the keys name, classes, domains, but got none of: {missing}."
+        )
+    return dict(header)
+
+
+_Columns = tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def _read_rows(file: Path, header: dict[str, Any]) -> _Columns:
+    if not file.is_file():
+        raise DataError(f"Expected '{file}' to exist, but it does not. Run 'ltds data build' again.")
+    codes = [
+        {name: i for i, name in enumerate(names)} for names in (header["classes"], header["domains"], SPLITS)
+    ]
+    with file.open(newline="", encoding="utf-8") as stream:
+        reader = csv.reader(stream)
+        found = tuple(next(reader, []))
+        if found != COLUMNS:
+            raise DataError(
+                f"Expected the first line of '{file}' to be '{','.join(COLUMNS)}', but got '{','.join(found)}'."
+            )
+        rows = list(reader)
+    problems = [
+        f"line {i}: expected {len(COLUMNS)} columns, but got {len(row)}"
+        for i, row in enumerate(rows, 2)
+        if len(row) != len(COLUMNS)
+    ]
+    if problems:
+        raise DataError(_many(f"'{file}' cannot be read", problems))
+    columns: list[NDArray[np.int64]] = []
+    for column, code in enumerate(codes, 1):
+        ids = np.fromiter((code.get(row[column], -1) for row in rows), dtype=np.int64, count=len(rows))
+        problems += [
+            f"line {i + 2}: unknown {COLUMNS[column]} '{rows[i][column]}'. {nearest(rows[i][column], code)}"
+            for i in np.flatnonzero(ids < 0)
+        ]
+        columns.append(ids)
+    if problems:
+        raise DataError(_many(f"'{file}' cannot be read", problems))
+    return tuple(row[0] for row in rows), *columns  # type: ignore[return-value]
+
+
+def _problems(manifest: Manifest) -> list[str]:
+    """All that is wrong with a manifest's columns, in plain words."""
+    problems = [
+        f"{what} must be unique, but '{name}' comes twice"
+        for what, names in (("class names", manifest.classes), ("domain names", manifest.domains))
+        for name in sorted({n for n in names if names.count(n) > 1})
+    ]
+    lengths = {len(manifest.paths), len(manifest.labels), len(manifest.domain_ids), len(manifest.split_ids)}
+    if len(lengths) > 1:
+        return [*problems, f"the four columns must be equally long, but have {sorted(lengths)} rows"]
+    if not len(manifest):
+        return [*problems, "it has no rows"]
+    bounds = (
+        ("label", manifest.labels, len(manifest.classes)),
+        ("domain", manifest.domain_ids, len(manifest.domains)),
+        ("split", manifest.split_ids, len(SPLITS)),
+    )
+    for what, column, size in bounds:
+        bad = np.flatnonzero((column < 0) | (column >= size))
+        problems += [
+            f"row {i} ({manifest.paths[i]}): expected a {what} in 0..{size - 1}, but got {column[i]}"
+            for i in bad
+        ]
+    if problems:
+        return problems
+    return _duplicates(manifest) + _empty_classes(manifest) + _never_trained(manifest)
+
+
+def _duplicates(manifest: Manifest) -> list[str]:
+    seen: dict[str, int] = {}
+    problems = []
+    for i, path in enumerate(manifest.paths):
+        first = seen.setdefault(path, i)
+        if first != i:
+            problems.append(f"rows {first} and {i} are the same file '{path}'; delete one")
+    return problems
+
+
+def _empty_classes(manifest: Manifest) -> list[str]:
+    present = np.bincount(manifest.labels, minlength=len(manifest.classes))
+    return [
+        f"class '{manifest.classes[c]}' has no image in any split; add images or take it out of manifest.json"
+        for c in np.flatnonzero(present == 0)
+    ]
+
+
+def _never_trained(manifest: Manifest) -> list[str]:
+    trained = manifest.counts("train").sum(axis=0) > 0
+    validated = manifest.counts("val").sum(axis=0) > 0
+    return [
+        f"class '{manifest.classes[c]}' has validation images but no training image in any domain; "
+        "move some to 'train', or its validation images to 'test'"
+        for c in np.flatnonzero(validated & ~trained)
+    ]
+
+
+def _many(title: str, problems: list[str], shown: int = 10) -> str:
+    lines = [f"{title}:", *(f"- {p}" for p in problems[:shown])]
+    if len(problems) > shown:
+        lines.append(f"- ... and {len(problems) - shown} more")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""The loop: everything a run does, written once for all methods."""

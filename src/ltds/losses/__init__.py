@@ -1,0 +1,1 @@
+"""Losses as equations: pure functions of tensors."""

@@ -1,0 +1,1 @@
+"""Methods: a class and a frozen preset each."""

@@ -1,0 +1,1 @@
+"""Networks: backbones that map images to features, and what is built on them."""

@@ -1,0 +1,1 @@
+"""Tables and pages from run directories; never imports a model."""

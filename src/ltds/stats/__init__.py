@@ -1,0 +1,1 @@
+"""Running statistics of features, in buffers."""
