@@ -123,7 +123,5 @@ class RunDirectory:
                 "If it is metrics.json, 'ltds evaluate RUN' makes it anew."
             ) from error
         if not isinstance(value, dict):
-            raise CheckpointError(
-                f"Expected '{file}' to hold a JSON object, but got a {type(value).__name__}."
-            )
+            raise CheckpointError(f"Expected '{file}' to hold a JSON object, but got a {type(value).__name__}.")
         return value

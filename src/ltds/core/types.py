@@ -36,9 +36,7 @@ class Batch:
         return Batch(self.images[mask], self.labels[mask], self.domains[mask], self.rows[mask])
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(
-            *(t.to(device, non_blocking=True) for t in (self.images, self.labels, self.domains, self.rows))
-        )
+        return Batch(*(t.to(device, non_blocking=True) for t in (self.images, self.labels, self.domains, self.rows)))
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,7 @@ class Manifest:
 
     def domain_index(self, domain: str) -> int:
         if domain not in self.domains:
-            raise DataError(
-                f"Expected a domain of '{self.name}', but got '{domain}'. {nearest(domain, self.domains)}"
-            )
+            raise DataError(f"Expected a domain of '{self.name}', but got '{domain}'. {nearest(domain, self.domains)}")
         return self.domains.index(domain)
 
     def counts(self, split: str) -> NDArray[np.int64]:
@@ -97,9 +95,7 @@ class Manifest:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for path, label, domain, split in zip(
-            self.paths, self.labels, self.domain_ids, self.split_ids, strict=True
-        ):
+        for path, label, domain, split in zip(self.paths, self.labels, self.domain_ids, self.split_ids, strict=True):
             writer.writerow([path, self.classes[label], self.domains[domain], SPLITS[split]])
         write_text(self.root / "manifest.csv", text.getvalue())
         header = {
@@ -156,13 +152,9 @@ def _read_header(root: Path) -> dict[str, Any]:
         header = json.loads(file.read_text(encoding="utf-8"))
         missing = [key for key in ("name", "classes", "domains") if key not in header]
     except (ValueError, TypeError) as error:
-        raise DataError(
-            f"Expected '{file}' to be valid JSON, but got: {error}. Build the dataset again."
-        ) from error
+        raise DataError(f"Expected '{file}' to be valid JSON, but got: {error}. Build the dataset again.") from error
     if missing:
-        raise DataError(
-            f"Expected '{file}' to have the keys name, classes, domains, but got none of: {missing}."
-        )
+        raise DataError(f"Expected '{file}' to have the keys name, classes, domains, but got none of: {missing}.")
     return dict(header)
 
 
@@ -172,9 +164,7 @@ _Columns = tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64], NDArray[
 def _read_rows(file: Path, header: dict[str, Any]) -> _Columns:
     if not file.is_file():
         raise DataError(f"Expected '{file}' to exist, but it does not. Run 'ltds data build' again.")
-    codes = [
-        {name: i for i, name in enumerate(names)} for names in (header["classes"], header["domains"], SPLITS)
-    ]
+    codes = [{name: i for i, name in enumerate(names)} for names in (header["classes"], header["domains"], SPLITS)]
     with file.open(newline="", encoding="utf-8") as stream:
         reader = csv.reader(stream)
         found = tuple(next(reader, []))
@@ -223,8 +213,7 @@ def _problems(manifest: Manifest) -> list[str]:
     for what, column, size in bounds:
         bad = np.flatnonzero((column < 0) | (column >= size))
         problems += [
-            f"row {i} ({manifest.paths[i]}): expected a {what} in 0..{size - 1}, but got {column[i]}"
-            for i in bad
+            f"row {i} ({manifest.paths[i]}): expected a {what} in 0..{size - 1}, but got {column[i]}" for i in bad
         ]
     if problems:
         return problems
