@@ -1,0 +1,62 @@
+"""The `ltds` command: its verbs, and what happens when something goes wrong."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+import ltds
+from ltds.cli import data, demo, evaluate, methods, report, train
+from ltds.cli.screen import SCREEN
+from ltds.core.errors import LtdsError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Image classification when classes are long-tailed, domains shift and some classes were never seen.\n\n"
+    "Start with: ltds demo",
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"ltds {ltds.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Results only: no bars, no news.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="More news.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    SCREEN.quiet, SCREEN.verbose = quiet, verbose
+
+
+app.command("demo")(demo.demo)
+app.add_typer(data.app, name="data")
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
+app.command("methods")(methods.methods)
+
+
+def run() -> None:
+    """Exit codes: 0 well, 2 a mistake that the user can mend (its sentence, no traceback), 1 a fault of ours."""
+    try:
+        app()
+    except LtdsError as error:
+        print(f"ltds: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Exception:
+        traceback.print_exc()
+        print(
+            "ltds: this is a fault in ltds, not in your input. Please report it with the lines above.", file=sys.stderr
+        )
+        sys.exit(1)

@@ -1,0 +1,74 @@
+"""What people see: bars with an ETA on a terminal, plain lines elsewhere, nothing when asked to be quiet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+
+from ltds.core.progress import Advance
+
+
+@dataclass
+class Screen:
+    """The loudness that `-q` and `-v` set, and the ways to say something at it."""
+
+    quiet: bool = False
+    verbose: bool = False
+
+    @property
+    def bars(self) -> bool:
+        return not self.quiet and sys.stderr.isatty()
+
+    @contextmanager
+    def track(self, title: str, total: int, done: int = 0) -> Iterator[Advance]:
+        """A bar on standard error, so that standard output stays clean for tables and pipes."""
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+        )
+        with RichProgress(*columns, console=Console(stderr=True), disable=not self.bars) as progress:
+            task = progress.add_task(title, total=total, completed=done, note="")
+
+            def advance(amount: int = 1, note: str = "") -> None:
+                progress.update(task, advance=amount, note=note)
+
+            if not self.bars and self.verbose:
+                print(f"{title}: {done} of {total}", file=sys.stderr, flush=True)
+            yield advance
+
+    def say(self, text: str) -> None:
+        """A line of news on standard error."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def detail(self, text: str) -> None:
+        """A line that only `-v` shows."""
+        if self.verbose and not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+        """A result, on standard output: first column left, the others right."""
+        table = Table(title=title or None, title_justify="left", header_style="bold")
+        for i, name in enumerate(header):
+            table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        console = Console()
+        if not console.is_terminal:  # a pipe has no width: never cut a table there
+            console = Console(width=max(200, console.width))
+        console.print(table)
+
+
+SCREEN = Screen()

@@ -1,0 +1,22 @@
+"""Datasets as people name them: an embedded one by its name, their own by its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ltds.cli.screen import SCREEN
+from ltds.data.builders.bestiary import build as build_bestiary
+from ltds.data.manifest import Manifest
+
+
+def data_home() -> Path:
+    """Where embedded datasets are built: $LTDS_DATA, or `data` in the current folder."""
+    return Path(os.environ.get("LTDS_DATA", "data"))
+
+
+def open_data(name: str) -> Manifest:
+    """The dataset in the folder `name`, or the embedded one called `name`, built first where need be."""
+    if name == "bestiary" and not (Path(name) / "manifest.json").is_file():
+        return build_bestiary(data_home() / name, progress=SCREEN)
+    return Manifest.read(Path(name))

@@ -1,0 +1,122 @@
+"""Strict settings: TOML and dotted overrides become frozen models; every mistake is reported at once."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ltds.core.errors import ConfigError, nearest
+
+
+class Settings(BaseModel):
+    """A group of settings: frozen, no unknown names, no silent conversion of types."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+Model = TypeVar("Model", bound=Settings)
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"Expected a settings file at '{file}', but it could not be read ({error.strerror}). "
+            "Name an existing TOML file, or leave --config out."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"Expected '{file}' to be valid TOML, but got: {error}. Mend that line.") from error
+
+
+def parse_overrides(pairs: Iterable[str]) -> dict[str, Any]:
+    """`["optimizer.lr=0.05"]` as nested tables. Values are read as TOML; what is not TOML is taken as text."""
+    tables: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"Expected an override like optimizer.lr=0.05, but got '{pair}'. Write --set NAME=VALUE.")
+        tables = merge(tables, _nested(name.strip().split("."), _literal(text.strip())))
+    return tables
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables laid over each other: later ones win, setting by setting."""
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+            result[key] = merge(result[key], value) if both else value
+    return result
+
+
+def check(model: type[Model], data: Mapping[str, Any], prefix: str = "") -> tuple[Model | None, list[str]]:
+    """The settings, or None and a sentence for each mistake."""
+    try:
+        return model.model_validate(_tuples(data)), []
+    except ValidationError as error:
+        return None, [_sentence(model, dict(item), prefix) for item in error.errors()]
+
+
+def parse(model: type[Model], data: Mapping[str, Any]) -> Model:
+    """The settings, or one ConfigError that names every mistake."""
+    settings, problems = check(model, data)
+    if settings is None:
+        raise ConfigError(listing(problems))
+    return settings
+
+
+def listing(problems: list[str]) -> str:
+    if len(problems) == 1:
+        return problems[0]
+    return "\n".join([f"{len(problems)} settings cannot be used:", *(f"- {p}" for p in problems)])
+
+
+def names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """The dotted names of all settings of a model."""
+    for name, field in model.model_fields.items():
+        inner = _submodel(field.annotation)
+        if inner is not None:
+            yield from names(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _submodel(annotation: Any) -> type[BaseModel] | None:
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
+
+
+def _sentence(model: type[BaseModel], item: dict[str, Any], prefix: str) -> str:
+    name = prefix + ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return f"There is no setting '{name}'. {nearest(name, names(model, prefix))}"
+    if item["type"] == "missing":
+        return f"The setting '{name}' has no value. Give it with --set {name}=VALUE or in the TOML file."
+    rule = item["msg"][:1].lower() + item["msg"][1:]
+    return f"Setting '{name}' was {item['input']!r}: {rule}. Change it with --set {name}=VALUE or in the TOML file."
+
+
+def _tuples(value: Any) -> Any:
+    """TOML's arrays as tuples, so that frozen settings hold nothing that can change."""
+    if isinstance(value, Mapping):
+        return {key: _tuples(inner) for key, inner in value.items()}
+    return tuple(_tuples(inner) for inner in value) if isinstance(value, list | tuple) else value
+
+
+def _nested(path: list[str], value: Any) -> dict[str, Any]:
+    return {path[0]: _nested(path[1:], value) if len(path) > 1 else value}
+
+
+def _literal(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

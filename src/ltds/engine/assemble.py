@@ -1,0 +1,102 @@
+"""From a config to a session: everything a run needs, put together once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ltds.core.errors import ConfigError
+from ltds.core.progress import SILENT, Progress
+from ltds.core.rng import reseed_global
+from ltds.core.task import Task
+from ltds.data.cache import ImageCache
+from ltds.data.loading import Loader, evaluation_batches
+from ltds.data.manifest import Manifest
+from ltds.data.sampling import DomainBalanced
+from ltds.data.transforms import EvalTransform, TrainTransform
+from ltds.engine.config import RunConfig
+from ltds.engine.optim import build_optimizer
+from ltds.methods.base import Method
+from ltds.nn.backbones import build_backbone, feature_width
+
+
+@dataclass(frozen=True)
+class Session:
+    """A method on its device with its optimizer, its task and its data."""
+
+    config: RunConfig
+    manifest: Manifest
+    task: Task
+    cache: ImageCache
+    method: Method
+    optimizer: torch.optim.Optimizer
+    loader: Loader
+    device: torch.device
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        """Row ids of a split: of the source domains for "train" and "val", of all domains for "test"."""
+        if split == "test" or self.task.held_out is None:
+            return self.manifest.rows(split)
+        return np.sort(np.concatenate([self.manifest.rows(split, domain) for domain in self.task.sources]))
+
+    def images(self, split: str) -> Iterator[tuple[Tensor, NDArray[np.int64]]]:
+        """The split's images as the model sees them at test, with their row ids."""
+        transform = EvalTransform(size=self.config.data.size)
+        return evaluation_batches(self.cache, self.manifest, self.rows(split), transform, device=self.device)
+
+
+def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT) -> Session:
+    """A fresh session: weights drawn at the address (seed, "init"), data cached, nothing trained yet."""
+    if config.run.threads:
+        torch.set_num_threads(config.run.threads)
+    device = choose_device(config.run.device)
+    task = manifest.task(config.data.held_out or None)
+    cache = ImageCache.open(manifest, config.data.size, progress=progress)
+    method = build_method(config, task).to(device)
+    return Session(
+        config=config,
+        manifest=manifest,
+        task=task,
+        cache=cache,
+        method=method,
+        optimizer=build_optimizer(method, config.optimizer),
+        loader=_loader(config, manifest, task, cache, device),
+        device=device,
+    )
+
+
+def build_method(config: RunConfig, task: Task) -> Method:
+    """The method with its first weights, a pure function of the config and the task."""
+    reseed_global(config.run.seed, "init")
+    backbone = build_backbone(config.backbone)
+    features = feature_width(backbone, config.data.size)
+    return config.preset.method(config.method, task=task, backbone=backbone, features=features)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of this name; "auto" takes an accelerator where there is one."""
+    available = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if name == "auto":
+        return torch.device(next((d for d in ("cuda", "mps") if available[d]), "cpu"))
+    if not available[name]:
+        usable = ", ".join(d for d, there in available.items() if there)
+        raise ConfigError(
+            f"Expected run.device to be a device of this machine ({usable}), but got '{name}'. Use run.device=auto."
+        )
+    return torch.device(name)
+
+
+def _loader(config: RunConfig, manifest: Manifest, task: Task, cache: ImageCache, device: torch.device) -> Loader:
+    rows = [manifest.rows("train", source) for source in task.sources]
+    sampler = DomainBalanced(rows, config.data.batch, config.run.seed, task.sources)
+    transform = TrainTransform(size=config.data.size, **config.data.augmentation.model_dump())
+    return Loader(cache, manifest, task, sampler, transform, config.run.seed, device=device)

@@ -1,0 +1,92 @@
+"""Checkpoints as safetensors: parameters, buffers, momentum, and where training stood. Reading one cannot run code.
+
+Nothing random is saved: draws are addressed by (seed, stream, step), so the step is all the state they have.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from ltds.core.errors import CheckpointError
+from ltds.core.files import write_bytes
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Steps done so far, the best validation accuracy, and after how many steps it was reached."""
+
+    step: int = 0
+    best_accuracy: float = -1.0
+    best_step: int = 0
+
+
+def save_checkpoint(
+    file: Path, method: nn.Module, optimizer: torch.optim.Optimizer | None, standing: Standing, data: str
+) -> None:
+    """Write all that resuming needs; `data` is the manifest's checksum. Atomic: the old file stays until then."""
+    tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
+    for name, parameter in method.named_parameters():
+        for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer.{key}.{name}"] = value
+    facts = {"format": FORMAT, "standing": asdict(standing), "data": data}
+    packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    write_bytes(file, save(packed, metadata={"ltds": json.dumps(facts)}))
+
+
+def load_checkpoint(
+    file: Path, method: nn.Module, optimizer: torch.optim.Optimizer | None = None, data: str | None = None
+) -> Standing:
+    """Restore a method, and an optimizer where one is given, bit for bit."""
+    tensors, facts = _read(file)
+    if data is not None and facts.get("data") != data:
+        raise CheckpointError(
+            f"Expected the dataset that '{file}' was trained on (checksum {facts.get('data', '?')[:12]}), "
+            f"but got one with {data[:12]}. Restore the manifest, or train a new run with another --out."
+        )
+    state = {name.removeprefix("method."): t for name, t in tensors.items() if name.startswith("method.")}
+    try:
+        method.load_state_dict(state)
+    except RuntimeError as error:
+        raise CheckpointError(f"Expected '{file}' to fit the run's config.toml, but got: {error}") from error
+    if optimizer is not None:
+        _restore_optimizer(optimizer, method, tensors)
+    return Standing(**facts["standing"])
+
+
+def _restore_optimizer(optimizer: torch.optim.Optimizer, method: nn.Module, tensors: dict[str, Tensor]) -> None:
+    optimizer.state.clear()
+    parameters = dict(method.named_parameters())
+    for name, value in tensors.items():
+        if name.startswith("optimizer."):
+            _, key, parameter = name.split(".", 2)
+            target = parameters[parameter]
+            optimizer.state[target][key] = value.to(target.device)
+
+
+def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(file, framework="pt") as archive:
+            facts = json.loads((archive.metadata() or {}).get("ltds", "{}"))
+            tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118 (not a dict)
+    except (OSError, SafetensorError, ValueError) as error:
+        raise CheckpointError(
+            f"Expected '{file}' to be a checkpoint of ltds, but it could not be read: {error}. "
+            "If the run has no other checkpoint, train it again with another --out."
+        ) from error
+    if facts.get("format") != FORMAT:
+        raise CheckpointError(
+            f"Expected '{file}' to be a checkpoint of format {FORMAT}, but got {facts.get('format', 'none')}. "
+            "It was written by another version or another program."
+        )
+    return tensors, facts

@@ -1,0 +1,133 @@
+"""RunConfig: everything that decides a run, from TOML, recipes and overrides to one frozen, complete record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from ltds.core.config import Settings, check, listing, merge
+from ltds.core.errors import ConfigError
+from ltds.methods.presets import Preset, find_preset
+from ltds.nn.backbones import BackboneSettings
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class Augmentation(Settings):
+    """The training transform: random resized crop, flip, colour jitter (METHODS 0.3)."""
+
+    scale: tuple[PositiveFloat, PositiveFloat] = (0.08, 1.0)
+    ratio: tuple[PositiveFloat, PositiveFloat] = (3 / 4, 4 / 3)
+    flip: Fraction = 0.5
+    brightness: NonNegativeFloat = 0.4
+    contrast: NonNegativeFloat = 0.4
+    saturation: NonNegativeFloat = 0.4
+
+
+class DataSettings(Settings):
+    """The dataset folder, the domain kept for testing ("" trains on all), image side, images per source and step."""
+
+    root: str
+    held_out: str = ""
+    size: PositiveInt = 224
+    batch: PositiveInt = 48
+    augmentation: Augmentation = Augmentation()
+
+
+class OptimizerSettings(Settings):
+    """SGD on every parameter, BatchNorm and biases too."""
+
+    lr: PositiveFloat = 0.1
+    momentum: Fraction = 0.9
+    weight_decay: NonNegativeFloat = 1e-4
+    nesterov: bool = False
+
+
+class ScheduleSettings(Settings):
+    """Length of the run, and the shares of it after which the learning rate is multiplied by `gamma`."""
+
+    epochs: PositiveInt = 100
+    steps_per_epoch: PositiveInt = 101
+    milestones: tuple[Fraction, ...] = (0.4, 0.8)
+    gamma: PositiveFloat = 0.1
+
+    @property
+    def steps(self) -> int:
+        return self.epochs * self.steps_per_epoch
+
+
+class RunSettings(Settings):
+    """Seed, device, CPU threads (0: torch's choice), and after how many steps to save (0: after each epoch)."""
+
+    seed: NonNegativeInt = 0
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    threads: NonNegativeInt = 0
+    checkpoint_every: NonNegativeInt = 0
+
+
+class _Common(Settings):
+    data: DataSettings
+    backbone: BackboneSettings = BackboneSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    run: RunSettings = RunSettings()
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A run's settings, complete: the common groups, and the method's name with its own settings."""
+
+    data: DataSettings
+    backbone: BackboneSettings
+    optimizer: OptimizerSettings
+    schedule: ScheduleSettings
+    run: RunSettings
+    method_name: str
+    method: Settings
+
+    @property
+    def preset(self) -> Preset:
+        return find_preset(self.method_name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Tables for TOML, from which `resolve` makes the same config again."""
+        groups = {name: getattr(self, name).model_dump(mode="json") for name in _Common.model_fields}
+        return {"method": {"name": self.method_name, **self.method.model_dump(mode="json")}, **groups}
+
+
+# Settings suited to a dataset, by the manifest's name; used where the user says nothing.
+# The defaults above are the paper's for AWA2-LTS (supp. table of hyper-parameters, METHODS 0.3).
+RECIPES: dict[str, dict[str, Any]] = {
+    "bestiary": {
+        "data": {"size": 32, "batch": 32, "augmentation": {"scale": [0.5, 1.0]}},
+        "backbone": {"stem": "medium", "width": 32},
+        "schedule": {"epochs": 30, "steps_per_epoch": 20},
+    }
+}
+
+
+def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
+    """The config that these tables make, later ones over earlier ones, over the recipe of the dataset.
+
+    Every mistake is reported at once: in the common groups, in the method's name and in its settings.
+    """
+    tables = merge(RECIPES.get(dataset, {}), *layers)
+    method = dict(tables.pop("method", {}))
+    name = str(method.pop("name", "agg"))
+    common, problems = check(_Common, tables)
+    settings = None
+    try:
+        preset = find_preset(name)
+    except ConfigError as error:
+        problems.append(str(error))
+    else:
+        settings, more = check(preset.method.Config, merge(preset.settings, method), "method.")
+        problems += more
+    if common is None or settings is None:
+        raise ConfigError(listing(problems))
+    return RunConfig(
+        **{group: getattr(common, group) for group in _Common.model_fields}, method_name=name, method=settings
+    )

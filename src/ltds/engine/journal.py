@@ -1,0 +1,45 @@
+"""The journal of a run: one JSON object a line, in the order of the steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from ltds.core.files import write_text
+from ltds.core.runs import RunDirectory
+
+
+class Journal:
+    """Appends to log.jsonl. Opening it at a step drops what an interrupted run wrote after that step's checkpoint."""
+
+    def __init__(self, run: RunDirectory, step: int) -> None:
+        kept = [row for row in run.read_journal() if row["step"] <= step] if run.journal_file.is_file() else []
+        write_text(run.journal_file, "".join(_line(row) for row in kept))
+        self._file = run.journal_file.open("a", encoding="utf-8")
+
+    def step(self, step: int, epoch: int, lr: float, loss: float, terms: Mapping[str, float], seconds: float) -> None:
+        """Steps are counted from 1 here: `step` steps are done."""
+        row = {"kind": "step", "step": step, "epoch": epoch, "lr": lr, "loss": loss}
+        self._write({**row, "terms": dict(terms), "seconds": round(seconds, 4)})
+
+    def validation(self, step: int, epoch: int, accuracy: float, per_domain: Mapping[str, float], best: bool) -> None:
+        row = {"kind": "validation", "step": step, "epoch": epoch, "split": "val", "accuracy": accuracy}
+        self._write({**row, "per_domain": dict(per_domain), "best": best})
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        self._file.write(_line(row))
+        self._file.flush()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, allow_nan=False) + "\n"

@@ -1,0 +1,118 @@
+"""Backbones by name, the user's own by "package.module:Thing", and weights from public files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+
+from ltds.core.config import Settings
+from ltds.core.errors import CheckpointError, ConfigError
+from ltds.core.names import find
+from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet, Stem
+from ltds.nn.small import TinyNet
+
+
+class BackboneSettings(Settings):
+    """Which network maps images to features. `stem` and `width` belong to the ResNets."""
+
+    name: str = "resnet10"
+    stem: Stem = "imagenet"
+    width: PositiveInt = 64
+    weights: str = ""
+
+
+BACKBONES: dict[str, Callable[[BackboneSettings], nn.Module]] = {
+    "tiny": lambda s: TinyNet(),
+    "resnet10": lambda s: ResNet(BasicBlock, (1, 1, 1, 1), stem=s.stem, width=s.width),
+    "resnet18": lambda s: ResNet(BasicBlock, (2, 2, 2, 2), stem=s.stem, width=s.width),
+    "resnet34": lambda s: ResNet(BasicBlock, (3, 4, 6, 3), stem=s.stem, width=s.width),
+    "resnet50": lambda s: ResNet(Bottleneck, (3, 4, 6, 3), stem=s.stem, width=s.width),
+}
+
+
+def build_backbone(settings: BackboneSettings) -> nn.Module:
+    """The network that the settings name, with its weights loaded where a file is given.
+
+    A user's own "package.module:Thing" is called without arguments and must return a module from images to (N,D).
+    """
+    if not settings.name.startswith("resnet"):
+        _refuse_unused(settings)
+    own = settings.name not in BACKBONES
+    make: Callable[..., object] = find("backbone", settings.name, BACKBONES)
+    backbone = make() if own else make(settings)
+    if not isinstance(backbone, nn.Module):
+        raise ConfigError(
+            f"Expected backbone '{settings.name}' to be a torch.nn.Module, but got a {type(backbone).__name__}. "
+            "Name a class or a function that returns a module."
+        )
+    if settings.weights:
+        load_weights(backbone, Path(settings.weights))
+    return backbone
+
+
+def feature_width(backbone: nn.Module, size: int) -> int:
+    """D: the backbone's `out_features`, or what it returns for a blank image of this size."""
+    declared = getattr(backbone, "out_features", None)
+    if isinstance(declared, int):
+        return declared
+    was_training = backbone.training
+    with torch.no_grad():
+        features = backbone.eval()(torch.zeros(1, 3, size, size))
+    backbone.train(was_training)
+    if not isinstance(features, Tensor) or features.ndim != 2:
+        got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
+        raise ConfigError(
+            f"Expected the backbone to map (N,3,{size},{size}) images to features (N,D), but got {got}. "
+            "Take off its classifier, pool and flatten its output."
+        )
+    return features.shape[1]
+
+
+def load_weights(backbone: nn.Module, file: Path) -> None:
+    """Load a state dict in the backbone's own key names; classifier entries ("fc.") are left out.
+
+    Files are read as tensors only (safetensors, or torch's weights-only mode): they cannot execute code.
+    """
+    state = {key: value for key, value in _read_tensors(file).items() if not key.startswith("fc.")}
+    own = backbone.state_dict()
+    missing = sorted(k for k in own.keys() - state.keys() if not k.endswith("num_batches_tracked"))
+    unknown = sorted(state.keys() - own.keys())
+    shapes = sorted(k for k in own.keys() & state.keys() if own[k].shape != state[k].shape)
+    if missing or unknown or shapes:
+        raise CheckpointError(
+            f"Expected '{file}' to fit the backbone, but got {len(missing)} missing entries {missing[:3]}, "
+            f"{len(unknown)} unknown ones {unknown[:3]} and {len(shapes)} of another shape {shapes[:3]}. "
+            "Check backbone.name, backbone.width and backbone.stem (public ResNet files have stem 'imagenet')."
+        )
+    backbone.load_state_dict(state, strict=False)
+
+
+def _read_tensors(file: Path) -> dict[str, Tensor]:
+    try:
+        if file.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return dict(load_file(file))
+        state = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # each format has its own family of errors; all mean the same to the user
+        raise CheckpointError(
+            f"Expected '{file}' to be a file of weights (.safetensors, or .pth with tensors only), but got: {error}"
+        ) from error
+    state = state.get("state_dict", state) if isinstance(state, dict) else state
+    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise CheckpointError(f"Expected '{file}' to hold a dict of tensors, but got a {type(state).__name__}.")
+    return state
+
+
+def _refuse_unused(settings: BackboneSettings) -> None:
+    defaults = BackboneSettings()
+    idle = [name for name in ("stem", "width") if getattr(settings, name) != getattr(defaults, name)]
+    if idle:
+        raise ConfigError(
+            f"Expected only settings that backbone '{settings.name}' uses, but got backbone.{idle[0]}, which only the "
+            "ResNets have. Leave it out, or choose backbone.name=resnet10."
+        )

@@ -1,0 +1,25 @@
+"""The smallest backbone that still has a convolution and a BatchNorm: for tests and for trying ideas."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+
+class TinyNet(nn.Module):
+    """Images (N,3,H,W) to features (N,D) through two convolutions of stride 2 and a mean over places."""
+
+    def __init__(self, out_features: int = 16) -> None:
+        super().__init__()
+        self.out_features = out_features
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.Conv2d(8, out_features, 3, stride=2, padding=1, bias=False),
+            nn.BatchNorm2d(out_features),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.body(images).flatten(1)  # type: ignore[no-any-return]
