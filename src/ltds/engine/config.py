@@ -114,7 +114,7 @@ def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
 
     Every mistake is reported at once: in the common groups, in the method's name and in its settings.
     """
-    tables = merge(RECIPES.get(dataset, {}), *layers)
+    tables = merge({"data": {}}, RECIPES.get(dataset, {}), *layers)
     method = dict(tables.pop("method", {}))
     name = str(method.pop("name", "agg"))
     common, problems = check(_Common, tables)

@@ -73,20 +73,21 @@ def _step(session: Session, batch: Batch, step: int, journal: Journal) -> float:
     session.optimizer.zero_grad(set_to_none=True)
     loss.total.backward()
     session.optimizer.step()
-    total = float(loss.total)
+    total = loss.total.item()
     journal.step(step + 1, clock.epoch, lr, total, terms, time.perf_counter() - started)
     return total
 
 
 def _finite(loss: StepLoss, step: int) -> dict[str, float]:
     """The terms as numbers; a NaN or infinite one stops the run by name."""
-    terms = {name: float(value) for name, value in loss.terms.items()}
-    if not math.isfinite(float(loss.total)):
-        broken = [name for name, value in terms.items() if not math.isfinite(value)] or ["total"]
+    terms = {name: value.item() for name, value in loss.terms.items()}
+    total = loss.total.item()
+    if not math.isfinite(total):
+        broken = {name: value for name, value in terms.items() if not math.isfinite(value)} or {"total": total}
+        became = " and ".join(f"the term '{name}' became {value}" for name, value in broken.items())
         raise TrainingError(
-            f"Expected a finite loss at step {step + 1}, but the term {' and '.join(broken)} became "
-            f"{', '.join(str(terms.get(name, float(loss.total))) for name in broken)}. The last checkpoint is kept: "
-            "train anew with a smaller learning rate (--set optimizer.lr=...) and another --out."
+            f"Expected a finite loss at step {step + 1}, but {became}. The last checkpoint is kept: train anew with a "
+            "smaller learning rate (--set optimizer.lr=...) and another --out."
         )
     return terms
 

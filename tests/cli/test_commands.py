@@ -1,0 +1,168 @@
+"""The command line as people use it: real processes, exit codes, sentences."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import ltds
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+from ltds.methods.presets import PRESETS
+
+QUICK = [
+    *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch=8", "--set", "run.threads=1"),
+    *("--set", "schedule.epochs=2", "--set", "schedule.steps_per_epoch=2"),
+]
+
+
+def command(*words: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    code = "from ltds.cli.main import run; run()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=cwd,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+    """A user error: exit code 2, a sentence, no traceback."""
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    for part in parts:
+        assert part in done.stderr
+
+
+def test_version_help_and_methods(tmp_path: Path) -> None:
+    assert command("--version", cwd=tmp_path).stdout == f"ltds {ltds.__version__}\n"
+    text = command("--help", cwd=tmp_path).stdout
+    for verb in ("demo", "data", "train", "evaluate", "report", "methods"):
+        assert verb in text
+    listing = command("methods", cwd=tmp_path).stdout
+    assert all(name in listing and preset.summary[:30] in listing for name, preset in PRESETS.items())
+
+
+def test_train_evaluate_report(toy: Manifest, tmp_path: Path) -> None:
+    for method in ("agg", "dc"):
+        words = ["--data", str(toy.root), "--method", method, "--held-out", "wax", "--out", f"runs/{method}"]
+        done = command("train", *words, *QUICK, "--set", "optimizer.lr=0.05", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    run = RunDirectory(tmp_path / "runs" / "dc")
+    assert run.done
+    assert run.read_config()["optimizer"]["lr"] == 0.05
+    before = run.metrics_file.read_bytes()
+    run.metrics_file.write_text("{broken")
+    assert command("evaluate", "runs/dc", cwd=tmp_path).returncode == 0
+    assert run.metrics_file.read_bytes() == before
+    done = command(
+        "report", "runs", "--out", "r.html", "--out", "t.md", "--out", "t.csv", "--out", "t.tex", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    acc_u = f"{100 * json.loads(before)['summary']['acc_u']:.1f}"
+    for name in ("r.html", "t.md", "t.csv", "t.tex"):
+        text = (tmp_path / name).read_text()
+        assert "dc" in text, name
+        assert acc_u in text, name
+    assert acc_u in done.stdout
+    refused(command("report", "runs", "--out", "r.docx", cwd=tmp_path), ".html, .md, .csv or .tex", "r.docx")
+
+
+def test_an_interrupted_run_is_resumed_and_a_finished_one_left_alone(toy: Manifest, tmp_path: Path) -> None:
+    words = ["--data", str(toy.root), "--held-out", "wax", "--out", "run"]
+    assert command("train", *words, *QUICK, cwd=tmp_path).returncode == 0
+    refused(command("train", *words, *QUICK, cwd=tmp_path), "ltds train --resume run")
+    assert "finished already" in command("train", "--resume", "run", cwd=tmp_path).stderr
+    (tmp_path / "run" / "DONE").unlink()
+    assert command("train", "--resume", "run", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "run" / "DONE").is_file()
+    refused(command("train", "--resume", "run", "--method", "dc", cwd=tmp_path), "--resume alone")
+    repeated = command("train", "--config", "run/config.toml", "--out", "again", cwd=tmp_path)
+    assert repeated.returncode == 0, repeated.stderr
+    first, second = (RunDirectory(tmp_path / name) for name in ("run", "again"))
+    assert first.read_metrics() == second.read_metrics()
+
+
+def test_quiet_prints_results_only(toy: Manifest, tmp_path: Path) -> None:
+    done = command("-q", "train", "--data", str(toy.root), "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "Acc-U" in done.stdout
+
+
+def test_bad_words_are_answered(toy: Manifest, tmp_path: Path) -> None:
+    train = ["train", "--data", str(toy.root), "--out", "run"]
+    refused(command("train", "--data", str(toy.root), cwd=tmp_path), "Add --out")
+    refused(command("train", "--out", "run", cwd=tmp_path), "Add --data")
+    refused(command("train", "--data", "nowhere", "--out", "run", cwd=tmp_path), "nowhere", "ltds data build bestiary")
+    refused(command(*train, "--held-out", "waxx", cwd=tmp_path), "Did you mean 'wax'?")
+    refused(command(*train, "--method", "dcc", cwd=tmp_path), "Did you mean 'dc'?")
+    refused(command(*train, "--set", "optimizer.lrr=1", cwd=tmp_path), "Did you mean 'optimizer.lr'?")
+    refused(command(*train, *QUICK, "--set", "data.batch=999", cwd=tmp_path), "data.batch")
+    refused(command("trian", cwd=tmp_path), "trian")
+    refused(command("evaluate", "nowhere", cwd=tmp_path), "nowhere")
+    refused(command("report", ".", cwd=tmp_path))
+    assert not (tmp_path / "run").exists(), "a refused run leaves nothing behind"
+
+
+def test_a_truncated_image_is_named(toy: Manifest, tmp_path: Path) -> None:
+    root = tmp_path / "copy"
+    shutil.copytree(toy.root, root, ignore=shutil.ignore_patterns(".cache"))
+    victim = root / toy.paths[0]
+    victim.write_bytes(victim.read_bytes()[:60])
+    done = command("train", "--data", str(root), "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
+    refused(done, Path(toy.paths[0]).name)
+
+
+def test_a_loss_that_explodes_is_a_user_error(toy: Manifest, tmp_path: Path) -> None:
+    words = ["--data", str(toy.root), "--held-out", "wax", "--out", "run", "--set", "optimizer.lr=1e30"]
+    refused(command("train", *words, *QUICK, cwd=tmp_path), "smaller learning rate")
+
+
+def test_a_fault_of_ours_exits_with_1_and_shows_the_traceback(tmp_path: Path) -> None:
+    code = (
+        "import ltds.methods.presets as p, ltds.cli.main as m; p.PRESETS = None; "
+        "import sys; sys.argv = ['ltds', 'methods']; m.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "this is a fault in ltds" in done.stderr
+
+
+def test_data_build_info_show(tmp_path: Path) -> None:
+    small = ["--set", "n_max=6", "--set", "n_min=2", "--set", "val_per_pair=1", "--set", "test_per_pair=1"]
+    done = command("data", "build", "bestiary", "--out", "b", *small, "--set", "size=16", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "b"
+    info = command("data", "info", "b", cwd=tmp_path)
+    assert "50 classes, 5 domains" in info.stdout
+    assert "ratio 3.0" in info.stdout
+    assert "woodblock" in info.stdout
+    shown = command("data", "show", "b", "--out", "sheet.png", "--size", "16", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.height >= 50 * 16
+        assert sheet.width >= 5 * 16
+    with (tmp_path / "b" / "semantics" / "attributes.csv").open() as stream:
+        assert len(list(csv.reader(stream))) == 51
+    refused(command("data", "build", "bestiaire", cwd=tmp_path), "Did you mean 'bestiary'?")
+    refused(command("data", "build", "bestiary", "--set", "sise=3", cwd=tmp_path), "Did you mean 'size'?")
+
+
+@pytest.mark.parametrize("folder", ["made"])
+def test_the_embedded_dataset_is_built_where_ltds_data_says(tmp_path: Path, folder: str) -> None:
+    small = ["--set", "n_max=4", "--set", "n_min=2", "--set", "val_per_pair=1", "--set", "test_per_pair=1"]
+    done = command("data", "build", "bestiary", *small, cwd=tmp_path, env={"LTDS_DATA": str(tmp_path / folder)})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / folder / "bestiary" / "manifest.json").is_file()

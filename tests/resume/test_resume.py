@@ -1,0 +1,107 @@
+"""Exact resume: six steps are three, a save, a load and three more, bit for bit, however the run was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from toy import recorded, toy_config, toy_session
+
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+from ltds.engine.loop import train
+from ltds.engine.start import resume_run
+from ltds.evaluation.protocol import PredictionTable
+from ltds.methods.presets import PRESETS
+
+
+def journal(run: RunDirectory) -> list[dict[str, Any]]:
+    """The journal without wall-clock seconds, which alone may differ."""
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in run.read_journal()]
+
+
+def assert_same_outcome(one: RunDirectory, other: RunDirectory) -> None:
+    assert journal(one) == journal(other)
+    for name in ("last_checkpoint", "best_checkpoint"):
+        assert getattr(one, name).read_bytes() == getattr(other, name).read_bytes(), name
+    for split in ("val", "test"):
+        mine, theirs = (PredictionTable.load(run.predictions_file(split)) for run in (one, other))
+        np.testing.assert_array_equal(mine.logits, theirs.logits)
+    assert one.read_metrics() == other.read_metrics()
+
+
+@pytest.mark.parametrize("method", PRESETS)
+@pytest.mark.parametrize("stop", [3, 4])
+def test_every_method_resumes_bit_for_bit(toy: Manifest, tmp_path: Path, method: str, stop: int) -> None:
+    whole = toy_session(toy, method)
+    straight = recorded(whole, tmp_path / "straight")
+    train(whole, straight)
+    first = toy_session(toy, method)
+    broken = recorded(first, tmp_path / "broken")
+    train(first, broken, stop_after=stop)
+    resume_run(broken)
+    assert_same_outcome(straight, broken)
+
+
+def test_lines_written_after_the_checkpoint_are_not_kept_twice(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy)
+    run = recorded(session, tmp_path / "run")
+    train(session, run, stop_after=3)
+    with run.journal_file.open("a") as stream:
+        stream.write(json.dumps({"kind": "step", "step": 4, "loss": 1.0}) + '\n{"kind": "st')
+    resume_run(run)
+    assert [row["step"] for row in run.read_journal() if row["kind"] == "step"] == [1, 2, 3, 4, 5, 6]
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from ltds.cli.train import continue_run
+continue_run(Path(sys.argv[1]))
+"""
+
+
+def test_a_run_killed_with_sigkill_resumes_bit_for_bit(toy: Manifest, tmp_path: Path) -> None:
+    """The process is killed as soon as its journal shows progress past a checkpoint, wherever it is then."""
+    long = {"schedule": {"epochs": 40, "steps_per_epoch": 2}}
+    whole = toy_session(toy, "dc", **long)
+    straight = recorded(whole, tmp_path / "straight")
+    train(whole, straight)
+
+    killed = recorded(toy_session(toy, "dc", **long), tmp_path / "killed")
+    child = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(killed.path)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 60
+    while child.poll() is None and time.monotonic() < deadline:
+        if killed.last_checkpoint.is_file() and killed.journal_file.read_bytes().count(b'"step"') > 10:
+            break
+        time.sleep(0.002)
+    child.send_signal(signal.SIGKILL)
+    errors = child.communicate()[1].decode()
+    assert child.returncode == -signal.SIGKILL, errors
+    assert not killed.done, "it was killed too late to prove anything"
+    assert len(journal(killed)) >= 5
+    resume_run(killed)
+    assert_same_outcome(straight, killed)
+
+
+def test_a_run_repeats_itself_from_its_own_config(toy: Manifest, tmp_path: Path) -> None:
+    from ltds.engine.config import resolve
+    from ltds.engine.start import create_run
+
+    one, two = RunDirectory(tmp_path / "one"), RunDirectory(tmp_path / "two")
+    create_run(one, toy_config(toy, "bsce"), toy)
+    create_run(two, resolve(one.read_config()), toy)
+    assert_same_outcome(one, two)

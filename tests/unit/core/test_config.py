@@ -1,0 +1,93 @@
+"""Settings: strict, all mistakes at once, nearest names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from ltds.core.config import merge, parse_overrides, read_toml
+from ltds.core.errors import ConfigError
+from ltds.engine.config import RECIPES, resolve
+
+DATA = {"data": {"root": "somewhere"}}
+
+
+def test_overrides_are_read_as_toml_and_text() -> None:
+    tables = parse_overrides(["optimizer.lr=0.05", "data.held_out=ink", "schedule.milestones=[0.5, 0.9]", "a.b=true"])
+    assert tables == {
+        "optimizer": {"lr": 0.05},
+        "data": {"held_out": "ink"},
+        "schedule": {"milestones": [0.5, 0.9]},
+        "a": {"b": True},
+    }
+
+
+@pytest.mark.parametrize("pair", ["optimizer.lr", "=3", ""])
+def test_an_override_without_name_or_value_is_refused(pair: str) -> None:
+    with pytest.raises(ConfigError, match=r"Write --set NAME=VALUE"):
+        parse_overrides([pair])
+
+
+def test_later_layers_win_setting_by_setting() -> None:
+    assert merge({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}, "b": 4}) == {"a": {"x": 1, "y": 3}, "b": 4}
+
+
+def test_every_mistake_is_reported_at_once_with_the_nearest_name() -> None:
+    layers = ({"optimizer": {"lrr": 0.1, "momentum": 1.5}, "schedule": {"epochs": "ten"}, "method": {"name": "dcc"}},)
+    with pytest.raises(ConfigError) as caught:
+        resolve(DATA, *layers)
+    text = str(caught.value)
+    assert "4 settings cannot be used" in text
+    assert "There is no setting 'optimizer.lrr'. Did you mean 'optimizer.lr'?" in text
+    assert "'optimizer.momentum' was 1.5: input should be less than or equal to 1" in text
+    assert "'schedule.epochs' was 'ten'" in text
+    assert "got 'dcc'. Did you mean 'dc'?" in text
+
+
+def test_unknown_setting_of_a_method_names_its_settings() -> None:
+    with pytest.raises(ConfigError, match=r"There is no setting 'method.criterium'. Did you mean 'method.criterion'\?"):
+        resolve(DATA, {"method": {"name": "agg", "criterium": "dc"}})
+
+
+def test_a_missing_root_says_what_to_type() -> None:
+    with pytest.raises(ConfigError, match=r"'data.root' has no value. Give it with --set data.root=VALUE"):
+        resolve({})
+
+
+def test_types_are_not_converted() -> None:
+    with pytest.raises(ConfigError, match=r"'schedule.epochs' was 2.5"):
+        resolve(DATA, {"schedule": {"epochs": 2.5}})
+    assert resolve(DATA, {"optimizer": {"lr": 1}}).optimizer.lr == 1.0
+
+
+def test_the_written_config_makes_the_same_config_again(tmp_path: Path) -> None:
+    config = resolve(DATA, {"method": {"name": "dc"}, "schedule": {"milestones": [0.3]}}, dataset="bestiary")
+    file = tmp_path / "config.toml"
+    file.write_text(tomli_w.dumps(config.to_dict()))
+    assert resolve(read_toml(file)) == config
+
+
+def test_a_recipe_serves_where_the_user_says_nothing() -> None:
+    recipe = RECIPES["bestiary"]
+    plain = resolve(DATA, dataset="bestiary")
+    assert (plain.data.size, plain.schedule.epochs) == (recipe["data"]["size"], recipe["schedule"]["epochs"])
+    own = resolve(DATA, {"data": {"size": 48}}, dataset="bestiary")
+    assert (own.data.size, own.data.batch) == (48, plain.data.batch)
+
+
+def test_defaults_are_the_paper_s() -> None:
+    config = resolve(DATA)
+    assert (config.data.batch, config.data.size, config.backbone.name) == (48, 224, "resnet10")
+    assert (config.optimizer.lr, config.optimizer.momentum, config.optimizer.weight_decay) == (0.1, 0.9, 1e-4)
+    assert (config.schedule.steps, config.schedule.milestones) == (100 * 101, (0.4, 0.8))
+
+
+def test_a_bad_or_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.toml.*could not be read"):
+        read_toml(tmp_path / "none.toml")
+    bad = tmp_path / "bad.toml"
+    bad.write_text("lr = = 3")
+    with pytest.raises(ConfigError, match=r"bad\.toml' to be valid TOML"):
+        read_toml(bad)

@@ -1,0 +1,98 @@
+"""Agg and its criteria: what each sample pays, and who gets gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from toy import toy_session
+
+from ltds.core.errors import ConfigError
+from ltds.core.task import Task
+from ltds.core.types import Batch, Clock, Episode
+from ltds.data.manifest import Manifest
+from ltds.losses.criteria import Criterion
+from ltds.methods.agg import Agg, AggConfig
+from ltds.methods.presets import PRESETS, find_preset
+
+CLOCK = Clock(seed=0, step=0, total=1, steps_per_epoch=1)
+
+
+def linear_method(task: Task, criterion: str) -> Agg:
+    torch.manual_seed(0)
+    backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.Tanh())
+    return Agg(AggConfig(criterion=criterion), task=task, backbone=backbone, features=4)
+
+
+def batch_of(task: Task, sizes: tuple[int, int]) -> Batch:
+    """Samples whose labels their domain has seen, unequally many of each domain."""
+    generator = torch.Generator().manual_seed(1)
+    domains = torch.cat([torch.full((size,), d) for d, size in enumerate(sizes)])
+    choices = [torch.tensor(task.seen[d].nonzero()[0]) for d in range(2)]
+    labels = torch.stack(
+        [choices[int(d)][int(torch.randint(len(choices[int(d)]), (), generator=generator))] for d in domains]
+    )
+    images = torch.rand(len(domains), 3, 2, 2, generator=generator)
+    return Batch(images, labels, domains, torch.arange(len(domains)))
+
+
+@pytest.mark.parametrize("criterion", ["ce", "bsce", "dc"])
+def test_the_loss_is_the_mean_over_domains_of_the_mean_over_samples(toy: Manifest, criterion: str) -> None:
+    task = toy.task("wax")
+    method, batch = linear_method(task, criterion), batch_of(task, (5, 3))
+    logits = method.predict(batch.images).logits
+    domain_means = []
+    for d in (0, 1):
+        losses = []
+        for i in (batch.domains == d).nonzero().flatten().tolist():
+            n = {"ce": torch.ones(6), "bsce": torch.tensor(task.class_counts), "dc": torch.tensor(task.counts[d])}
+            weights = n[criterion] * torch.exp(logits[i])
+            losses.append(-torch.log(weights[batch.labels[i]] / weights.sum()))
+        domain_means.append(sum(losses) / len(losses))
+    loss = method.loss(Episode(batch), CLOCK)
+    torch.testing.assert_close(loss.total, (domain_means[0] + domain_means[1]) / 2)
+    torch.testing.assert_close(loss.terms["classification"], loss.total.detach())
+
+
+def test_an_open_class_gets_no_gradient_from_calibrated_losses_and_some_from_cross_entropy(toy: Manifest) -> None:
+    task = toy.task("wax")
+    for criterion, silent in (("ce", False), ("bsce", True), ("dc", True)):
+        method = linear_method(task, criterion)
+        method.loss(Episode(batch_of(task, (6, 6))), CLOCK).total.backward()
+        row = method.classifier.weight.grad[5]
+        assert bool((row == 0).all()) is silent, criterion
+
+
+def test_a_class_missing_in_one_domain_gets_no_gradient_from_it(toy: Manifest) -> None:
+    task = toy.task("wax")  # 'cat' (2) lives in ink, not in oil
+    criterion = Criterion("dc", task)
+    logits = torch.zeros(2, 6, requires_grad=True)
+    criterion(logits, torch.tensor([0, 0]), torch.tensor([0, 1])).sum().backward()
+    assert logits.grad[0, 2] > 0
+    assert logits.grad[1, 2] == 0
+
+
+def test_counts_are_facts_of_the_task_and_are_not_saved(toy: Manifest) -> None:
+    assert "criterion.log_n" not in linear_method(toy.task("wax"), "dc").state_dict()
+
+
+def test_every_domain_goes_through_batchnorm_by_itself(toy: Manifest) -> None:
+    session = toy_session(toy)
+    seen: list[int] = []
+    session.method.backbone.register_forward_hook(lambda m, args, out: seen.append(len(args[0])))
+    session.method.loss(Episode(session.loader.batch(0)), CLOCK)
+    assert seen == [8, 8]
+
+
+def test_presets_differ_where_they_say() -> None:
+    assert {name: PRESETS[name].settings.get("criterion", "ce") for name in ("agg", "bsce", "dc")} == {
+        "agg": "ce",
+        "bsce": "bsce",
+        "dc": "dc",
+    }
+
+
+def test_a_user_s_own_method_must_be_a_method() -> None:
+    assert find_preset("ltds.methods.agg:Agg").method is Agg
+    with pytest.raises(ConfigError, match="to be a subclass of ltds"):
+        find_preset("ltds.methods.agg:AggConfig")
