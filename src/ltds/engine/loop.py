@@ -6,7 +6,6 @@ import math
 import time
 from dataclasses import replace
 
-import numpy as np
 import torch
 
 from ltds.core.errors import TrainingError
@@ -19,6 +18,7 @@ from ltds.engine.checkpoint import Standing, load_checkpoint, save_checkpoint
 from ltds.engine.journal import Journal
 from ltds.engine.optim import learning_rate
 from ltds.engine.outcome import predict_split, write_metrics
+from ltds.evaluation.protocol import validate
 
 
 def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop_after: int | None = None) -> None:
@@ -98,20 +98,15 @@ def _validate(session: Session, run: RunDirectory, standing: Standing, journal: 
     Without validation images every epoch counts as the best so far, so that the last one is kept.
     """
     _refuse_nan(session, standing.step)
-    per_domain: dict[str, float] = {}
-    if len(session.rows("val")):
-        table = predict_split(session, "val")
-        correct = table.logits.argmax(axis=1) == table.labels
-        for index in np.unique(table.domains):
-            per_domain[session.task.domains[index]] = float(correct[table.domains == index].mean())
-    accuracy = float(np.mean(list(per_domain.values()))) if per_domain else 0.0
-    best = accuracy > standing.best_accuracy or not per_domain
+    found = validate(predict_split(session, "val"), session.task) if len(session.rows("val")) else {}
+    accuracy = found.get("accuracy")
+    best = accuracy is None or accuracy > standing.best_accuracy
     if best:
-        standing = replace(standing, best_accuracy=accuracy, best_step=standing.step)
+        standing = replace(standing, best_accuracy=accuracy or 0.0, best_step=standing.step)
         save_checkpoint(run.best_checkpoint, session.method, None, standing, session.manifest.checksum)
-    if per_domain:
+    if accuracy is not None:
         epoch = standing.step // session.config.schedule.steps_per_epoch - 1
-        journal.validation(standing.step, epoch, accuracy, per_domain, best)
+        journal.validation(standing.step, epoch, accuracy, found["per_domain"], best)
     return standing
 
 

@@ -8,7 +8,8 @@ from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.engine.assemble import Session
 from ltds.evaluation.predict import predict
-from ltds.evaluation.protocol import PredictionTable, evaluate
+from ltds.evaluation.protocol import evaluate
+from ltds.evaluation.table import PredictionTable
 
 
 def predict_split(session: Session, split: str, progress: Progress = SILENT) -> PredictionTable:

@@ -82,9 +82,14 @@ def test_batch_of_domains_keeps_order() -> None:
 def test_an_atomic_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     write_text(file, "old")
-    with pytest.raises(RuntimeError), atomic(file) as stream:
-        stream.write(b"half")
-        raise RuntimeError
+
+    def interrupted() -> None:
+        with atomic(file) as stream:
+            stream.write(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        interrupted()
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 

@@ -1,0 +1,72 @@
+"""Accuracies and calibration, as pure functions on arrays. What has no image is None, never 0 and never NaN.
+
+Letters: N images, C classes, G domains (all of them, the held-out one too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def pair_counts(correct: Mask, labels: Ints, domains: Ints, shape: tuple[int, int]) -> tuple[Ints, Ints]:
+    """(G,C) rightly classified images and (G,C) images of each (domain, class) pair; every accuracy follows from them.
+
+    correct, labels, domains (N,); shape (G,C).
+    """
+    pair = domains * shape[1] + labels
+    size = shape[0] * shape[1]
+    images = np.bincount(pair, minlength=size).reshape(shape)
+    hits = np.bincount(pair[correct], minlength=size).reshape(shape)
+    return hits, images
+
+
+def accuracy(hits: Ints, images: Ints) -> float | None:
+    """Accuracy over the images of all given pairs, pooled; None without images. hits, images: any equal shape."""
+    total = int(images.sum())
+    return int(hits.sum()) / total if total else None
+
+
+def accuracies(hits: Ints, images: Ints) -> list[float | None]:
+    """The accuracy of each entry by itself, None where it has no image. hits, images (M,)."""
+    return [int(hit) / int(count) if count else None for hit, count in zip(hits, images, strict=True)]
+
+
+def macro_accuracy(hits: Ints, images: Ints) -> float | None:
+    """Mean over classes (those with images) of the accuracy on that class, its images pooled over domains.
+
+    hits, images (G,C).
+    """
+    return mean(accuracies(hits.sum(axis=0), images.sum(axis=0)))
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Mean of the values that are defined; None where none is."""
+    defined = [value for value in values if value is not None]
+    return float(np.mean(defined)) if defined else None
+
+
+def harmonic(a: Floats, b: Floats) -> Floats:
+    """(T,) 2ab / (a + b), and 0 where a = b = 0. a, b (T,)."""
+    total = a + b
+    return np.divide(2 * a * b, total, out=np.zeros_like(total), where=total > 0)
+
+
+def expected_calibration_error(confidence: Floats, correct: Mask, bins: int = 15) -> float | None:
+    """Mean over images of |accuracy - mean confidence| of the image's bin; None without images.
+
+    Bins are equally wide on [0,1] and closed on the right: (i/bins, (i+1)/bins]. confidence, correct (N,).
+    """
+    if not len(confidence):
+        return None
+    inner_edges = np.linspace(0, 1, bins + 1)[1:-1]
+    bin_of = np.searchsorted(inner_edges, confidence, side="left")
+    confident = np.bincount(bin_of, weights=confidence, minlength=bins)
+    right = np.bincount(bin_of[correct], minlength=bins)
+    return float(np.abs(right - confident).sum() / len(confidence))

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import metrics_reference as slow
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from ltds.evaluation import metrics, openset
+from ltds.evaluation.openset import Verdicts
+
+
+@st.composite
+def scored(draw):
+    """Probabilities (N,C) of few distinct values, so that ties are the rule; labels; one or two open classes."""
+    n, classes = draw(st.integers(2, 30)), draw(st.integers(2, 5))
+    weights = st.lists(st.integers(1, 4), min_size=classes, max_size=classes)
+    p = np.array([draw(weights) for _ in range(n)], dtype=np.float64)
+    labels = np.array(draw(st.lists(st.integers(0, classes - 1), min_size=n, max_size=n)))
+    opened = tuple(draw(st.sets(st.integers(0, classes - 1), min_size=1, max_size=min(2, classes - 1))))
+    return p / p.sum(axis=1, keepdims=True), labels, opened
+
+
+def split(p, labels, opened):
+    known = ~np.isin(labels, opened)
+    score, right = p.max(axis=1), p.argmax(axis=1) == labels
+    return score[known].tolist(), right[known].tolist(), score[~known].tolist()
+
+
+@settings(max_examples=80, deadline=None)
+@given(scored(), st.floats(0, 1))
+def test_agrees_with_slow_twins(case, threshold):
+    p, labels, opened = case
+    verdicts = Verdicts.of(p, labels, opened)
+    known, right, unknown = split(p, labels, opened)
+    plain = p.tolist(), labels.tolist(), set(opened)
+    a, b = slow.known_and_open_rates(*plain, threshold)
+    fast = openset.known_and_open_rates(p, labels, opened, threshold)
+    assert fast == (None if a is None or b is None else pytest.approx((a, b)))
+    for grid, slow_grid in (
+        (openset.score_grid(verdicts.score), slow.daml_grid(p.tolist())),
+        (openset.released_grid(p), slow.released_grid(p.tolist())),
+    ):
+        np.testing.assert_allclose(grid, slow_grid, rtol=1e-14)
+        best = openset.best_h(verdicts, grid)
+        assert (best and best[0]) == pytest.approx(slow.best_h(*plain, grid.tolist()))
+    assert openset.oscr(verdicts) == pytest.approx(slow.oscr(known, right, unknown))
+    assert openset.auroc(verdicts) == pytest.approx(slow.auroc(known, unknown))
+
+
+@settings(max_examples=60, deadline=None)
+@given(scored())
+def test_auroc_agrees_with_scikit_learn_ties_included(case):
+    p, labels, opened = case
+    verdicts = Verdicts.of(p, labels, opened)
+    if verdicts.known.all() or not verdicts.known.any():
+        assert openset.auroc(verdicts) is None
+    else:
+        assert openset.auroc(verdicts) == pytest.approx(roc_auc_score(verdicts.known, verdicts.score), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(scored(), st.randoms(use_true_random=False))
+def test_order_does_not_matter(case, random):
+    p, labels, opened = case
+    order = np.array(random.sample(range(len(labels)), len(labels)))
+    for measure in (openset.auroc, openset.oscr, lambda v: openset.best_h(v, openset.score_grid(v.score))):
+        assert measure(Verdicts.of(p[order], labels[order], opened)) == measure(Verdicts.of(p, labels, opened))
+
+
+def test_threshold_is_strict_and_an_open_argmax_flags():
+    p = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.1, 0.0, 0.9]])
+    labels = np.array([0, 2, 2])
+    assert openset.known_and_open_rates(p, labels, (2,), 0.6) == (1.0, 1.0)
+    assert openset.known_and_open_rates(p, labels, (2,), 0.5) == (1.0, 0.5)
+    assert openset.known_and_open_rates(p, labels, (2,), 0.7) == (0.0, 1.0)
+
+
+def test_perfect_separation_gives_one_and_all_ties_the_diagonal():
+    known, correct = np.array([True] * 4 + [False] * 2), np.array([True] * 4 + [False] * 2)
+    never = np.zeros(6, dtype=bool)
+    apart = Verdicts(np.array([0.9, 0.8, 0.9, 0.7, 0.2, 0.3]), correct, known, never)
+    assert (openset.auroc(apart), openset.oscr(apart)) == (1.0, 1.0)
+    tied = Verdicts(np.full(6, 0.5), correct, known, never)
+    assert (openset.auroc(tied), openset.oscr(tied)) == (0.5, 0.5)
+
+
+def test_areas_never_exceed_one_by_rounding():
+    for n in range(3, 60):
+        score = np.concatenate([np.linspace(0.6, 0.9, n), np.linspace(0.1, 0.5, n + 1)])
+        known = np.arange(2 * n + 1) < n
+        verdicts = Verdicts(score, known, known, np.zeros_like(known))
+        assert (openset.auroc(verdicts), openset.oscr(verdicts)) == (1.0, 1.0)
+
+
+def test_wrongly_classified_known_images_do_not_count_for_oscr():
+    known = np.array([True, True, False])
+    verdicts = Verdicts(np.array([0.9, 0.8, 0.1]), np.array([True, False, False]), known, np.zeros(3, dtype=bool))
+    assert openset.auroc(verdicts) == 1.0
+    assert openset.oscr(verdicts) == 0.5
+
+
+def test_all_images_called_known_gives_h_zero():
+    p = np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.9, 0.1, 0.0]])
+    assert openset.best_h(Verdicts.of(p, np.array([0, 1, 2]), (2,)), np.array([0.0]))[0] == 0.0
+
+
+def test_the_last_threshold_is_the_largest_score():
+    """lo + (hi - lo) * 9 / 9 may round above hi, which would flag every image."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        score = rng.random(5)
+        grid = openset.score_grid(score)
+        assert grid[0] == score.min()
+        assert grid[-1] == score.max()
+
+
+def test_undefined_without_open_or_without_known_images():
+    p = np.array([[0.7, 0.3], [0.2, 0.8]])
+    for opened in ((), (0, 1)):
+        verdicts = Verdicts.of(p, np.array([0, 1]), opened)
+        assert openset.rates(verdicts, np.array([0.5])) is None
+        assert openset.best_h(verdicts, openset.score_grid(verdicts.score)) is None
+        assert openset.auroc(verdicts) is None
+        assert openset.oscr(verdicts) is None
+        assert openset.known_and_open_rates(p, np.array([0, 1]), opened, 0.5) is None
+
+
+def test_fixed_threshold_is_the_percentile_of_correct_known_scores():
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(4), size=200)
+    labels = rng.integers(0, 4, size=200)
+    verdicts = Verdicts.of(p, labels, (3,))
+    chosen = [max(row) for row, y in zip(p, labels, strict=True) if y != 3 and row.argmax() == y]
+    assert openset.fixed_threshold(verdicts) == pytest.approx(slow.percentile(chosen, 5), abs=1e-12)
+    assert openset.fixed_threshold(verdicts.where(~verdicts.correct)) is None
+
+
+def test_empty_input_is_undefined_not_an_error():
+    verdicts = Verdicts.of(np.empty((0, 3)), np.empty(0, dtype=np.int64), (2,))
+    assert openset.best_h(verdicts, openset.score_grid(verdicts.score)) is None
+    assert openset.released_grid(np.empty((0, 3))).shape == (0,)
+    assert metrics.expected_calibration_error(verdicts.score, verdicts.correct) is None
