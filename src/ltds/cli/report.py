@@ -48,11 +48,13 @@ def report(
 def show(runs: list[Path]) -> None:
     """Print the table, and a sentence for each run that could not be read."""
     from ltds.report.collect import collect
-    from ltds.report.table import terminal_rows
+    from ltds.report.table import legend, tables_of, terminal_rows
 
     collection = collect(runs)
     header, rows = terminal_rows(collection)
     SCREEN.table(header, rows)
+    for line in legend(tables_of(collection)):
+        SCREEN.say(line)
     for problem in collection.problems:
         SCREEN.say(f"Left out: {problem}")
 

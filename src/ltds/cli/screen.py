@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
@@ -64,7 +65,7 @@ class Screen:
         for i, name in enumerate(header):
             table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(escape(cell) for cell in row))
         console = Console()
         if not console.is_terminal:  # a pipe has no width: never cut a table there
             console = Console(width=max(200, console.width))

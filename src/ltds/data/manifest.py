@@ -165,7 +165,7 @@ def _read_rows(file: Path, header: dict[str, Any]) -> _Columns:
     if not file.is_file():
         raise DataError(f"Expected '{file}' to exist, but it does not. Run 'ltds data build' again.")
     codes = [{name: i for i, name in enumerate(names)} for names in (header["classes"], header["domains"], SPLITS)]
-    with file.open(newline="", encoding="utf-8") as stream:
+    with file.open(newline="", encoding="utf-8-sig") as stream:  # spreadsheets put a byte-order mark first
         reader = csv.reader(stream)
         found = tuple(next(reader, []))
         if found != COLUMNS:

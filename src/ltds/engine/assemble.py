@@ -56,7 +56,8 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         torch.set_num_threads(config.run.threads)
     device = choose_device(config.run.device)
     task = manifest.task(config.data.held_out or None)
-    cache = ImageCache.open(manifest, config.data.size, progress=progress)
+    side = config.data.cache_size or round(config.data.size * 8 / 7)
+    cache = ImageCache.open(manifest, side, progress=progress)
     method = build_method(config, task).to(device)
     return Session(
         config=config,

@@ -28,11 +28,16 @@ class Augmentation(Settings):
 
 
 class DataSettings(Settings):
-    """The dataset folder, the domain kept for testing ("" trains on all), image side, images per source and step."""
+    """The dataset folder, the domain kept for testing ("" trains on all), image side, images per source and step.
+
+    `cache_size`: shorter side of the decoded images kept on disk, from which crops are taken (0: 8/7 of `size`, which is
+    256 for 224). A smaller image is kept as it is.
+    """
 
     root: str
     held_out: str = ""
     size: PositiveInt = 224
+    cache_size: NonNegativeInt = 0
     batch: PositiveInt = 48
     augmentation: Augmentation = Augmentation()
 

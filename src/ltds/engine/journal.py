@@ -24,7 +24,9 @@ class Journal:
         row = {"kind": "step", "step": step, "epoch": epoch, "lr": lr, "loss": loss}
         self._write({**row, "terms": dict(terms), "seconds": round(seconds, 4)})
 
-    def validation(self, step: int, epoch: int, accuracy: float, per_domain: Mapping[str, float | None], best: bool) -> None:
+    def validation(
+        self, step: int, epoch: int, accuracy: float, per_domain: Mapping[str, float | None], best: bool
+    ) -> None:
         row = {"kind": "validation", "step": step, "epoch": epoch, "split": "val", "accuracy": accuracy}
         self._write({**row, "per_domain": dict(per_domain), "best": best})
 

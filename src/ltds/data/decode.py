@@ -1,0 +1,101 @@
+"""From an image file of any kind to RGB pixels, or an error that names the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
+
+from ltds.core.errors import DataError, expected
+
+REMEDY = (
+    "Copy the file again from its source; or delete its line from manifest.csv "
+    'and the line "checksum" from manifest.json.'
+)
+CONVERT = "Save it as an 8-bit RGB PNG or JPEG."
+
+_UPRIGHT = {  # EXIF orientation -> what turns the stored pixels upright
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def decode(path: Path, size: int | None) -> NDArray[np.uint8]:
+    """(h,w,3) RGB pixels of the file; with `size`, the shorter side brought down to it, aspect kept, antialiased.
+
+    It never enlarges: an image smaller than `size` comes as it is, and the transforms, which know their output size,
+    enlarge it once. Transparent pixels show white; of an animation the first frame counts; the camera's orientation
+    (EXIF) is applied. 16-bit grey is scaled to 8 bits. Large JPEGs are decoded at 1/2, 1/4 or 1/8, but never below
+    twice the wanted size, which leaves the antialiased resize the last word.
+    """
+    if ImageFile.LOAD_TRUNCATED_IMAGES:
+        remedy = "Another library set it, and files cut short would pass for whole ones: set it back to False."
+        raise DataError(expected("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", "False", "True", remedy))
+    try:
+        return _decode(path, size)
+    except DataError:
+        raise
+    except FileNotFoundError as error:
+        raise DataError(expected(f"image '{path}'", "a file", "nothing: it does not exist", REMEDY)) from error
+    except UnidentifiedImageError as error:
+        got = "an empty file (0 bytes)" if path.stat().st_size == 0 else "a file that is no image Pillow can read"
+        raise DataError(expected(f"image '{path}'", "a readable image", got, REMEDY)) from error
+    # Pillow's plugins raise all of these on damaged files; SyntaxError is its word for a broken header.
+    except (OSError, SyntaxError, ValueError, IndexError, EOFError, Image.DecompressionBombError) as error:
+        raise DataError(expected(f"image '{path}'", "a whole, readable image", f"'{error}'", REMEDY)) from error
+
+
+def _decode(path: Path, size: int | None) -> NDArray[np.uint8]:
+    with Image.open(path) as file:
+        wanted = _wanted(file.size, size)
+        drafted = file.draft(None, (2 * wanted[0], 2 * wanted[1]))  # None for anything but a JPEG
+        file.load()
+        if drafted is None:  # a TIFF turns itself upright while loading, so only now is its size known
+            wanted = _wanted(file.size, size)
+        image = _rgb(file, path)
+        if image.size != wanted:
+            # A fraction's last row and column may stand for less than whole pixels: the box says how much of them.
+            image = image.resize(wanted, Image.Resampling.BILINEAR, box=None if drafted is None else drafted[1])
+        turn = _UPRIGHT.get(file.getexif().get(ExifTags.Base.Orientation, 1))
+        return np.array(image if turn is None else image.transpose(turn))
+
+
+def _wanted(stored: tuple[int, int], size: int | None) -> tuple[int, int]:
+    """(w,h) with the shorter side at most `size`, the longer one rounded down as torchvision's Resize does."""
+    short, long = min(stored), max(stored)
+    if size is None or short <= size:
+        return stored
+    longer = int(size * long / short)
+    return (size, longer) if stored[0] <= stored[1] else (longer, size)
+
+
+def _rgb(image: Image.Image, path: Path) -> Image.Image:
+    if image.mode.startswith("I"):
+        return _from_integers(image, path)
+    if image.mode in ("F", "LAB"):
+        what = "32-bit floats, whose range is unknown" if image.mode == "F" else "CIELAB colours"
+        raise DataError(expected(f"image '{path}'", "of integers in grey, RGB or CMYK", what, CONVERT))
+    if image.has_transparency_data:
+        layer = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
+    return image.convert("RGB")
+
+
+def _from_integers(image: Image.Image, path: Path) -> Image.Image:
+    """16-bit grey scaled to 8 bits: 65535 becomes 255 (Pillow's own conversion would clip at 255)."""
+    values = np.asarray(image).astype(np.int64)
+    if values.min() < 0 or values.max() > 65535:
+        got = f"values from {values.min()} to {values.max()}"
+        raise DataError(expected(f"image '{path}'", "of 8 or 16 bits", got, CONVERT))
+    grey = ((values + 128) // 257).astype(np.uint8)
+    transparent = image.info.get("transparency")
+    if isinstance(transparent, int):
+        grey[values == transparent] = 255
+    return Image.fromarray(grey).convert("RGB")

@@ -1,0 +1,129 @@
+"""Which rows a step trains on: pure functions of (seed, step), so that nothing is replayed or saved on resume."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltds.core.errors import DataError, expected
+from ltds.core.rng import numpy_generator
+
+Rows = NDArray[np.int64]
+
+
+class Sampler(Protocol):
+    """`sampler(step)` gives `groups * batch` manifest rows: `groups` stretches of `batch` rows, one after the other."""
+
+    @property
+    def groups(self) -> int: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    def __call__(self, step: int) -> Rows: ...
+
+
+class _Cycle:
+    """An endless shuffled walk over `rows`: without replacement within a pass, a new permutation for each pass."""
+
+    def __init__(self, rows: Rows, seed: int, stream: str) -> None:
+        self.rows = np.asarray(rows, dtype=np.int64)
+
+        # Only a memory of the last passes: two, as loading threads may stand on both sides of a pass's end.
+        @lru_cache(maxsize=2)
+        def order(number: int) -> Rows:
+            return self.rows[numpy_generator(seed, stream, number).permutation(len(self.rows))]
+
+        self.order = order
+
+    def whole_batch(self, step: int, batch: int) -> Rows:
+        """(batch,) the step-th batch; the rows that do not fill a last batch of a pass are dropped."""
+        number, place = divmod(step, len(self.rows) // batch)
+        return self.order(number)[place * batch : (place + 1) * batch]
+
+    def at(self, place: int) -> int:
+        """The row at a place of the endless walk, nothing dropped."""
+        number, within = divmod(place, len(self.rows))
+        return int(self.order(number)[within])
+
+
+class DomainBalanced:
+    """(K*batch,) rows a step: `batch` of each source domain, source after source (METHODS 0.3).
+
+    `rows` has one array of training rows per source, `names` its names. A domain's order depends on the seed and its
+    name, not on which other domains there are.
+    """
+
+    def __init__(self, rows: Sequence[Rows], batch: int, seed: int, names: Sequence[str]) -> None:
+        for domain, name in zip(rows, names, strict=True):
+            _check(len(domain), batch, f"domain '{name}'")
+        self.batch = batch
+        self.groups = len(rows)
+        self._cycles = [_Cycle(r, seed, f"sampling/domain/{n}") for r, n in zip(rows, names, strict=True)]
+
+    def __call__(self, step: int) -> Rows:
+        return np.concatenate([cycle.whole_batch(step, self.batch) for cycle in self._cycles])
+
+
+class Pooled:
+    """(batch,) rows a step, from all sources together, each image as likely as any other."""
+
+    groups = 1
+
+    def __init__(self, rows: Rows, batch: int, seed: int) -> None:
+        _check(len(rows), batch, "the pool of all source domains")
+        self.batch = batch
+        self._cycle = _Cycle(rows, seed, "sampling/pooled")
+
+    def __call__(self, step: int) -> Rows:
+        return self._cycle.whole_batch(step, self.batch)
+
+
+class ClassBalanced:
+    """(batch,) rows a step with P(class) = 1/|Y^tr| and P(image) = 1/(|Y^tr| n_c), for cRT (METHODS 2.1).
+
+    `labels` stands beside `rows`, one for one. Classes come in a random cyclic order, each once, then reshuffled; a
+    class that is drawn gives `per_class` images in a row from its own shuffled cycle. Batches are cut from this
+    endless list, then shuffled. A class without images has no turn. As every class has one turn per round, a place in
+    the list tells how often each class was drawn before: no step needs the ones before it.
+    """
+
+    groups = 1
+
+    def __init__(self, rows: Rows, labels: NDArray[np.int64], batch: int, seed: int, per_class: int = 4) -> None:
+        if len(rows) != len(labels):
+            raise DataError(
+                expected("labels", "one per row", f"{len(labels)} for {len(rows)} rows", "Pass manifest.labels[rows].")
+            )
+        _check(len(rows), 1, "the pool of all source domains")
+        for name, value in (("batch", batch), ("per_class", per_class)):
+            if value < 1:
+                raise DataError(expected(name, "at least 1", value, "Raise it."))
+        self.batch = batch
+        self._seed = seed
+        self._per_class = per_class
+        present = np.unique(labels)
+        self._images = [_Cycle(rows[labels == c], seed, f"sampling/class/{c}") for c in present]
+        self._turns = _Cycle(np.arange(len(present)), seed, "sampling/classes")
+
+    def __call__(self, step: int) -> Rows:
+        rows = [self._row(place) for place in range(step * self.batch, (step + 1) * self.batch)]
+        shuffle = numpy_generator(self._seed, "sampling/shuffle", step).permutation(self.batch)
+        return np.array(rows, dtype=np.int64)[shuffle]
+
+    def _row(self, place: int) -> int:
+        turn, within = divmod(place, self._per_class)
+        drawn_before = (turn // len(self._images)) * self._per_class
+        return self._images[self._turns.at(turn)].at(drawn_before + within)
+
+
+def _check(size: int, batch: int, what: str) -> None:
+    if batch < 1:
+        raise DataError(expected("the batch", "at least 1", batch, "Use --set data.batch=16."))
+    if size < batch:
+        remedy = f"Use --set data.batch={size}, or less." if size else "Add training images, or hold the domain out."
+        raise DataError(expected(f"the batch of {batch}", f"no larger than {what}", f"{size} images in it", remedy))

@@ -1,0 +1,207 @@
+"""Training and evaluation transforms: uint8 images of any size to a normalised float batch.
+
+In effect torchvision's RandomResizedCrop (antialiased), RandomHorizontalFlip, ColorJitter, Normalize; and Resize,
+CenterCrop, Normalize. All that is random is drawn first, for the whole batch, as one table of uniform numbers, so
+that a rank can apply its own rows of the table and nothing depends on how many ranks there are. What becomes of an
+image depends on its pixels and its row of the table alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ltds.core.errors import ConfigError, expected
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+GREY = (0.2989, 0.587, 0.114)
+TRIES = 10
+
+# Columns of the table of draws.
+_AREA, _RATIO, _PLACE = slice(0, TRIES), slice(TRIES, 2 * TRIES), slice(2 * TRIES, 2 * TRIES + 2)
+_FLIP, _STRENGTH, _ORDER = 2 * TRIES + 2, slice(2 * TRIES + 3, 2 * TRIES + 6), slice(2 * TRIES + 6, 2 * TRIES + 9)
+_COLUMNS = 2 * TRIES + 9
+
+
+@dataclass(frozen=True)
+class TrainTransform:
+    """(N,3,size,size) float32 from N uint8 images (3,h,w): random crop, flip, colours; METHODS 0.3."""
+
+    size: int
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    flip: float = 0.5
+    brightness: float = 0.4
+    contrast: float = 0.4
+    saturation: float = 0.4
+    mean: tuple[float, float, float] = IMAGENET_MEAN
+    std: tuple[float, float, float] = IMAGENET_STD
+
+    def __post_init__(self) -> None:
+        _check_output(self.size, self.std)
+        for name, (low, high) in (("scale", self.scale), ("ratio", self.ratio)):
+            if not 0 < low <= high:
+                raise ConfigError(expected(name, "0 < low <= high", (low, high), "Give the smaller number first."))
+        if self.scale[1] > 1:
+            raise ConfigError(expected("scale", "shares of the image, at most 1", self.scale, "Lower the second."))
+        if not 0 <= self.flip <= 1:
+            raise ConfigError(expected("flip", "a probability in 0..1", self.flip, "The usual value is 0.5."))
+        for name in ("brightness", "contrast", "saturation"):
+            if getattr(self, name) < 0:
+                raise ConfigError(expected(name, "at least 0", getattr(self, name), "0 switches it off."))
+
+    def __call__(self, images: Sequence[Tensor], generator: torch.Generator) -> Tensor:
+        return self.apply(images, self.draw(len(images), generator))
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        """(count, columns) uniform draws, float64: all the chance there is in `count` images."""
+        return torch.rand((count, _COLUMNS), generator=generator, dtype=torch.float64)
+
+    def apply(self, images: Sequence[Tensor], draws: Tensor) -> Tensor:
+        """(N,3,size,size) the images transformed by their rows of `draws` (N, columns)."""
+        table = draws.numpy()
+        sizes = np.array([image.shape[1:] for image in images], dtype=np.int64).reshape(-1, 2)
+        boxes = crop_boxes(sizes, table[:, _AREA], table[:, _RATIO], table[:, _PLACE], self.scale, self.ratio)
+        flipped = table[:, _FLIP] < self.flip
+        factors = self._factors(draws)
+        orders = table[:, _ORDER].argsort(axis=1)
+        out = torch.empty((len(images), 3, self.size, self.size))
+        for order in itertools.permutations(range(3)):  # images of one order of jitter together: no work in vain
+            for rows in _portions(np.flatnonzero((orders == order).all(axis=1)), self.size):
+                pixels = torch.stack([self._cropped(images[r], boxes[r], flipped[r]) for r in rows]).float()
+                out[rows] = _normalised(jitter(pixels, factors[rows], order), self.mean, self.std)
+        return out
+
+    def _cropped(self, image: Tensor, box: NDArray[np.int64], flipped: bool) -> Tensor:
+        top, left, height, width = box.tolist()
+        crop = _resized(image[:, top : top + height, left : left + width], self.size, self.size)
+        return crop.flip(2) if flipped else crop
+
+    def _factors(self, draws: Tensor) -> Tensor:
+        """(N,3) float32 factors of brightness, contrast, saturation."""
+        strength = torch.tensor((self.brightness, self.contrast, self.saturation), dtype=torch.float64)
+        low, high = (1 - strength).clamp_min(0), 1 + strength
+        return (low + draws[:, _STRENGTH] * (high - low)).float()
+
+
+@dataclass(frozen=True)
+class EvalTransform:
+    """(N,3,size,size) float32 from N uint8 images (3,h,w): shorter side to `size`, central crop; METHODS 0.3."""
+
+    size: int
+    mean: tuple[float, float, float] = IMAGENET_MEAN
+    std: tuple[float, float, float] = IMAGENET_STD
+
+    def __post_init__(self) -> None:
+        _check_output(self.size, self.std)
+
+    def __call__(self, images: Sequence[Tensor]) -> Tensor:
+        out = torch.empty((len(images), 3, self.size, self.size))
+        for rows in _portions(np.arange(len(images)), self.size):
+            pixels = torch.stack([self._centre(images[r]) for r in rows]).float()
+            out[rows] = _normalised(pixels, self.mean, self.std)
+        return out
+
+    def _centre(self, image: Tensor) -> Tensor:
+        height, width = image.shape[1:]
+        short = min(height, width)
+        height, width = int(self.size * height / short), int(self.size * width / short)
+        top, left = round((height - self.size) / 2), round((width - self.size) / 2)
+        return _resized(image, height, width)[:, top : top + self.size, left : left + self.size]
+
+
+def crop_boxes(
+    sizes: NDArray[np.int64],
+    area: NDArray[np.float64],
+    shape: NDArray[np.float64],
+    place: NDArray[np.float64],
+    scale: tuple[float, float],
+    ratio: tuple[float, float],
+) -> NDArray[np.int64]:
+    """(N,4) top, left, height, width of each crop; from sizes (N,2) and uniform draws (N,10), (N,10), (N,2).
+
+    The first of ten tries that fits inside the image, its area uniform in `scale`, its ratio w/h log-uniform in
+    `ratio`; where none fits, the largest central crop whose ratio is allowed.
+    """
+    height, width = sizes[:, :1], sizes[:, 1:]
+    target = (height * width) * (scale[0] + area * (scale[1] - scale[0]))
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    aspect = np.exp(low + shape * (high - low))
+    h, w = np.rint(np.sqrt(target / aspect)), np.rint(np.sqrt(target * aspect))
+    fits = (h > 0) & (h <= height) & (w > 0) & (w <= width)
+    first = fits.argmax(axis=1, keepdims=True)
+    h, w = np.take_along_axis(h, first, 1), np.take_along_axis(w, first, 1)
+    corner = np.floor(place * np.concatenate([height - h + 1, width - w + 1], axis=1))
+    drawn = np.concatenate([corner, h, w], axis=1)
+    return np.where(fits.any(axis=1, keepdims=True), drawn, _central(height, width, ratio)).astype(np.int64)
+
+
+def _central(height: NDArray[np.int64], width: NDArray[np.int64], ratio: tuple[float, float]) -> NDArray[np.int64]:
+    own = width / height
+    h = np.where(own < ratio[0], np.rint(width / ratio[0]), height).astype(np.int64)
+    w = np.where(own > ratio[1], np.rint(height * ratio[1]), width).astype(np.int64)
+    return np.concatenate([(height - h) // 2, (width - w) // 2, h, w], axis=1)
+
+
+def jitter(pixels: Tensor, factors: Tensor, order: Sequence[int]) -> Tensor:
+    """`pixels` (N,3,H,W), floats in 0..255, changed in place by `factors` (N,3) in the given order.
+
+    Each is x <- clamp(f x + (1-f) r) with r = 0 (0: brightness), the mean of the grey image (1: contrast), or the
+    grey image (2: saturation).
+    """
+    for operation in order:
+        f = factors[:, operation, None, None, None]
+        if operation == 0:
+            pixels.mul_(f)
+        elif operation == 1:
+            # Two means: one total might be split over threads, and its rounding would depend on their number.
+            mean = _grey(pixels.mean(3, keepdim=True).mean(2, keepdim=True))
+            pixels.mul_(f).add_(mean.mul_(1 - f))
+        else:
+            grey = _grey(pixels)
+            pixels.mul_(f).add_(grey.mul_(1 - f))
+        pixels.clamp_(0, 255)
+    return pixels
+
+
+def _grey(pixels: Tensor) -> Tensor:
+    """(N,1,H,W) from (N,3,H,W): 0.2989 R + 0.587 G + 0.114 B."""
+    red, green, blue = pixels[:, :1], pixels[:, 1:2], pixels[:, 2:]
+    return (red * GREY[0]).add_(green, alpha=GREY[1]).add_(blue, alpha=GREY[2])
+
+
+def _resized(image: Tensor, height: int, width: int) -> Tensor:
+    """(3,height,width) uint8, antialiased bilinear. torch is quickest here on channels-last bytes."""
+    if image.shape[1:] == (height, width):
+        return image
+    source = image[None].contiguous(memory_format=torch.channels_last)
+    return F.interpolate(source, size=(height, width), mode="bilinear", antialias=True)[0]
+
+
+def _normalised(pixels: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """(pixels / 255 - mean) / std, in place."""
+    scale = torch.tensor([1 / (255 * s) for s in std])[:, None, None]
+    shift = torch.tensor([m / s for m, s in zip(mean, std, strict=True)])[:, None, None]
+    return pixels.mul_(scale).sub_(shift)
+
+
+def _portions(rows: NDArray[np.int64], size: int) -> Iterator[NDArray[np.int64]]:
+    """The rows in stretches whose floats (1 MB) stay in the processor's cache from crop to normalisation."""
+    step = max(1, 2**18 // (3 * size * size))
+    return (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+def _check_output(size: int, std: tuple[float, float, float]) -> None:
+    if size < 1:
+        raise ConfigError(expected("size", "at least 1 pixel", size, "Use --set data.size=64."))
+    if min(std) <= 0:
+        raise ConfigError(expected("std", "positive", std, "Leave it out for ImageNet's."))

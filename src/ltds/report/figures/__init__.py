@@ -1,0 +1,1 @@
+"""Figures: arrays in, a matplotlib Figure out, one file each."""

@@ -1,0 +1,111 @@
+"""One self-contained HTML page from a collection: the answer, the tables, the figures, and every run behind them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from ltds.core.files import write_text
+from ltds.report import series
+from ltds.report.answer import Answer, answer
+from ltds.report.cells import Table, detail_table, main_table
+from ltds.report.collect import Collection
+from ltds.report.dataset import Dataset
+from ltds.report.glossary import METRICS
+from ltds.report.pictures import Picture, pictures
+from ltds.report.run import Run
+from ltds.report.table import legend
+
+MANY_PICTURES = 6  # more than these are folded away behind the first three
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """One line of the table of classes: mean training images, and accuracy in percent for each method."""
+
+    name: str
+    images: float
+    accuracy: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """All that the page says of one dataset."""
+
+    dataset: Dataset
+    answer: Answer
+    tables: tuple[tuple[Table, str, list[str]], ...]
+    shown: tuple[Picture, ...]
+    folded: tuple[Picture, ...]
+    classes: tuple[ClassRow, ...]
+
+
+def write_page(collection: Collection, out: Path) -> None:
+    """Write the page to `out`, whole or not at all."""
+    write_text(out, render(collection))
+
+
+def render(collection: Collection) -> str:
+    """The page's HTML. It loads nothing, and its policy lets no script run but its own."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    loader = PackageLoader("ltds.report", ".")
+    pages = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    style, script = (Markup(loader.get_source(pages, name)[0]) for name in ("page.css", "page.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return pages.get_template("page.html.j2").render(
+        style=style,
+        script=script,
+        script_digest=digest,
+        runs=[(run, tomli_w.dumps(run.config), _facts(run)) for run in collection.runs],
+        problems=collection.problems,
+        sections=[_section(dataset) for dataset in collection.datasets],
+        metrics=[(metric, _chosen(collection.runs, metric.choice)) for metric in METRICS.values()],
+    )
+
+
+def _section(dataset: Dataset) -> Section:
+    main, detail = main_table(dataset), detail_table(dataset)
+    captions = ("Results on each held-out domain", "All other metrics")
+    tables = tuple((t, c, legend([t])) for t, c in zip((main, detail), captions, strict=True))
+    found = answer(dataset)
+    drawn = tuple(pictures(dataset, found))
+    open_ones = len(drawn) if len(drawn) <= MANY_PICTURES else 3
+    return Section(dataset, found, tables, drawn[:open_ones], drawn[open_ones:], tuple(_classes(dataset)))
+
+
+def _classes(dataset: Dataset) -> Iterator[ClassRow]:
+    images, accuracy, trained = series.class_frequency(dataset)
+    for i in series.head_to_tail(images):
+        shares = tuple(None if np.isnan(share) else 100 * float(share) for share in accuracy[:, i])
+        yield ClassRow(dataset.classes[trained[i]], float(images[i]), shares)
+
+
+def _chosen(runs: tuple[Run, ...], choice: str) -> list[str]:
+    """How and on which split the metric's choice was made, as the runs recorded it: each wording once."""
+    said = dict.fromkeys(_wording(run.metrics.choices[choice]) for run in runs if choice in run.metrics.choices)
+    return list(said)
+
+
+def _wording(choice: dict[str, Any]) -> str:
+    split = choice.get("split")
+    where = f"Chosen on the {split} split" if split else "Chosen on no split"
+    oracle = " (an oracle: it looks at test labels)" if choice.get("oracle") else ""
+    why = f" No value where there is {choice['why']}." if choice.get("why") else ""
+    return f"{where}{oracle}: {choice.get('rule', 'rule not recorded')}.{why}"
+
+
+def _facts(run: Run) -> list[tuple[str, str]]:
+    """What a reader asks first about a run."""
+    thresholds = {name: choice["threshold"] for name, choice in run.metrics.choices.items() if "threshold" in choice}
+    facts = {key: value for key, value in run.environment.items() if key != "command"}
+    named = {f"threshold of {name}": value for name, value in thresholds.items()}
+    return [(str(key), f"{value:,}" if key == "parameters" else str(value)) for key, value in (facts | named).items()]

@@ -1,0 +1,99 @@
+"""Picture: the figures of a dataset with the words that go with them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltds.report import series
+from ltds.report.answer import Answer
+from ltds.report.dataset import Dataset
+from ltds.report.figures.canvas import svg
+from ltds.report.figures.distribution import distribution
+from ltds.report.figures.frequency import frequency
+from ltds.report.figures.pairs import pairs
+from ltds.report.figures.training import training
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PANELS = 4  # matrices of more methods than this do not fit on a screen
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as the page shows it: a data address, a caption that says what to see, and words instead of it."""
+
+    source: str
+    title: str
+    caption: str
+    alt: str
+
+
+def pictures(dataset: Dataset, found: Answer) -> Iterator[Picture]:
+    """The dataset's figures in reading order: its images, head to tail, the matrices, the training of each method."""
+    counts = dataset.class_images()
+    yield _picture(
+        distribution(counts, dataset.classes, list(dataset.counts)),
+        "Training images",
+        "From head to tail: how unequal the classes are, and which class is missing (a cross) in which domain.",
+        f"{int((counts == 0).sum())} of {counts.size} class-domain pairs have no training image; the largest class has "
+        f"{int(counts.sum(axis=0).max())} images, the smallest {int(counts.sum(axis=0).min())}.",
+    )
+    images, accuracy, trained = series.class_frequency(dataset)
+    if trained:
+        yield _picture(
+            frequency(images, accuracy, list(dataset.rows), [dataset.classes[c] for c in trained]),
+            "Accuracy from head to tail",
+            "Where a line falls to the right, that method pays for its accuracy with the rare classes.",
+            "Accuracy of each class for each method; the same numbers stand in the table of classes below.",
+        )
+    yield from _matrices(dataset, found)
+    for label, runs in dataset.rows.items():
+        terms, validation = series.loss_terms(runs), series.validation_curves(runs)
+        if terms or validation:
+            yield _picture(
+                training(terms, validation),
+                f"Training of {label}",
+                "A loss that still falls, or accuracy that still rises at the right end, asks for longer training.",
+                f"Loss terms ({', '.join(terms)}) averaged over {len(runs)} runs, and validation accuracy of each.",
+            )
+
+
+def _matrices(dataset: Dataset, found: Answer) -> Iterator[Picture]:
+    """A picture for each held-out domain, with the leader's matrix first."""
+    labels = sorted(dataset.rows, key=lambda label: label != found.leader)
+    order = series.head_to_tail(dataset.class_images().sum(axis=0))
+    for held_out in dataset.held_out:
+        here = {label: [run for run in dataset.rows[label] if run.held_out == held_out] for label in labels}
+        panels = {label: series.pair_accuracy(runs) for label, runs in here.items()}
+        shown = {label: values for label, values in panels.items() if values is not None}
+        if shown:
+            task = next(run.task for runs in here.values() for run in runs)
+            names = [f"{d} (held out)" if d == task.held_out else d for d in task.domains]
+            more = f" The first {PANELS} of {len(shown)} methods are shown." if len(shown) > PANELS else ""
+            yield _picture(
+                pairs(dict(list(shown.items())[:PANELS]), task.seen_in_domain, order, task.classes, names),
+                f"Accuracy of each class in each domain, held out: {held_out}",
+                f"Dots mark pairs that training never saw: pale dotted cells are what domain shift costs.{more}",
+                _describe(shown, task.seen_in_domain),
+            )
+
+
+def _describe(panels: dict[str, NDArray[np.float64]], seen: NDArray[np.bool_]) -> str:
+    """The matrices in words: mean accuracy over seen and over unseen pairs."""
+    said = []
+    for label, values in panels.items():
+        parts = (values[mask & np.isfinite(values)] for mask in (seen, ~seen))
+        means = [f"{100 * part.mean():.1f} %" if part.size else "no value" for part in parts]
+        said.append(f"{label}: {means[0]} over seen pairs, {means[1]} over unseen ones")
+    return "; ".join(said) + "."
+
+
+def _picture(figure: Figure, title: str, caption: str, alt: str) -> Picture:
+    return Picture(f"data:image/svg+xml;base64,{base64.b64encode(svg(figure)).decode()}", title, caption, alt)

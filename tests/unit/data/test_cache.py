@@ -1,0 +1,226 @@
+"""The cache holds what decode gives, is never half there, and notices when it no longer fits."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from ltds.core.errors import ConfigError, DataError
+from ltds.data import cache as cache_module
+from ltds.data.cache import ImageCache
+from ltds.data.decode import decode
+from ltds.data.manifest import Manifest
+
+Dataset = Callable[..., Manifest]
+
+
+class Bar:
+    """A progress that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.tracked: list[tuple[str, int]] = []
+        self.done = 0
+
+    @contextmanager
+    def track(self, title: str, total: int, done: int = 0) -> Iterator[Callable[..., None]]:
+        self.tracked.append((title, total))
+
+        def advance(amount: int = 1, note: str = "") -> None:
+            self.done += amount
+
+        yield advance
+
+
+def folder(manifest: Manifest, size: int) -> Path:
+    return manifest.root / ".cache" / f"{manifest.checksum[:16]}-{size}"
+
+
+def assert_holds_the_images(cache: ImageCache, manifest: Manifest, size: int) -> None:
+    assert len(cache) == len(manifest)
+    for row, path in enumerate(manifest.paths):
+        want = torch.from_numpy(decode(manifest.root / path, size)).permute(2, 0, 1)
+        assert torch.equal(cache.image(row), want)
+
+
+def test_images_are_what_decode_gives_and_the_bar_tells_of_each(dataset: Dataset) -> None:
+    manifest, bar = dataset(size=(20, 26)), Bar()
+    cache = ImageCache.open(manifest, 16, workers=2, progress=bar)
+    assert_holds_the_images(cache, manifest, 16)
+    assert cache.image(0).shape == (3, 16, 20)
+    assert (bar.tracked, bar.done) == ([("Decoding images", len(manifest))], len(manifest))
+    assert os.listdir(manifest.root / ".cache") == [folder(manifest, 16).name], "nothing temporary is left"
+
+
+def test_second_open_reads_no_image_file(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest, bar = dataset(), Bar()
+    first = ImageCache.open(manifest, 16)
+    monkeypatch.setattr(cache_module, "decode", None)
+    second = ImageCache.open(manifest, 16, progress=bar)
+    assert bar.tracked == []
+    assert all(torch.equal(first.image(r), second.image(r)) for r in range(len(manifest)))
+
+
+def test_one_cache_per_size(dataset: Dataset) -> None:
+    manifest = dataset()
+    assert ImageCache.open(manifest, 8).image(0).shape == (3, 8, 10)
+    assert ImageCache.open(manifest, 16).image(0).shape == (3, 16, 20)
+    assert len(os.listdir(manifest.root / ".cache")) == 2
+
+
+def test_small_images_stay_as_they_are(dataset: Dataset) -> None:
+    manifest = dataset(size=(9, 11))
+    assert ImageCache.open(manifest, 64).image(0).shape == (3, 9, 11)
+
+
+def test_a_changed_image_file_is_noticed(dataset: Dataset) -> None:
+    manifest = dataset()
+    file = manifest.root / manifest.paths[3]
+    before = ImageCache.open(manifest, 16)
+    old = before.image(3).clone()
+    Image.new("RGB", (30, 30), (1, 2, 3)).save(file)
+    after = ImageCache.open(manifest, 16)
+    assert (after.image(3) == torch.tensor([1, 2, 3], dtype=torch.uint8)[:, None, None]).all()
+    assert torch.equal(before.image(3), old), "who has mapped the old cache keeps it"
+    assert len(os.listdir(manifest.root / ".cache")) == 1
+
+
+def test_a_touched_file_of_the_same_length_is_noticed(dataset: Dataset) -> None:
+    manifest, bar = dataset(), Bar()
+    ImageCache.open(manifest, 16)
+    status = (manifest.root / manifest.paths[0]).stat()
+    os.utime(manifest.root / manifest.paths[0], ns=(status.st_atime_ns, status.st_mtime_ns + 1000))
+    ImageCache.open(manifest, 16, progress=bar)
+    assert bar.done == len(manifest)
+
+
+@pytest.mark.parametrize("name", ["pixels.u8", "index.npy", "source.txt"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "missing"])
+def test_a_damaged_cache_is_built_again(dataset: Dataset, name: str, damage: str) -> None:
+    manifest, bar = dataset(per_pair=1), Bar()
+    ImageCache.open(manifest, 8)
+    file = folder(manifest, 8) / name
+    content = file.read_bytes()
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(content[:-1] if damage == "cut" else b"")
+    cache = ImageCache.open(manifest, 8, progress=bar)
+    assert bar.done == len(manifest)
+    assert_holds_the_images(cache, manifest, 8)
+    assert file.read_bytes() == content
+
+
+def test_all_bad_images_are_told_in_one_error_and_no_cache_is_left(dataset: Dataset) -> None:
+    manifest = dataset()
+    (manifest.root / manifest.paths[2]).write_bytes(b"")
+    (manifest.root / manifest.paths[5]).unlink()
+    whole = (manifest.root / manifest.paths[8]).read_bytes()
+    (manifest.root / manifest.paths[8]).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError) as caught:
+        ImageCache.open(manifest, 16, workers=2)
+    title, *lines = str(caught.value).splitlines()
+    assert title == f"3 of {len(manifest)} images of 'tiny' cannot be used:"
+    assert [manifest.paths[r] in line for r, line in zip((2, 5, 8), lines, strict=True)] == [True] * 3
+    assert "0 bytes" in lines[0]
+    assert "does not exist" in lines[1]
+    assert "whole, readable image" in lines[2]
+    assert os.listdir(manifest.root / ".cache") == []
+
+
+def test_of_many_bad_images_ten_are_shown(dataset: Dataset) -> None:
+    manifest = dataset()
+    for path in manifest.paths[:13]:
+        (manifest.root / path).unlink()
+    with pytest.raises(DataError) as caught:
+        ImageCache.open(manifest, 16)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("13 of ")
+    assert len(lines) == 12
+    assert lines[-1] == "- ... and 3 more"
+
+
+def test_an_interrupted_build_leaves_nothing_and_no_thread(dataset: Dataset) -> None:
+    manifest = dataset()
+
+    class Stop(Bar):
+        @contextmanager
+        def track(self, title: str, total: int, done: int = 0) -> Iterator[Callable[..., None]]:
+            def advance(amount: int = 1, note: str = "") -> None:
+                raise KeyboardInterrupt
+
+            yield advance
+
+    with pytest.raises(KeyboardInterrupt):
+        ImageCache.open(manifest, 16, progress=Stop())
+    assert os.listdir(manifest.root / ".cache") == []
+    assert not [t for t in threading.enumerate() if t.name.startswith("ltds-ahead")]
+    assert_holds_the_images(ImageCache.open(manifest, 16), manifest, 16)
+
+
+def test_builders_at_once_do_not_harm_each_other(dataset: Dataset) -> None:
+    manifest = dataset()
+    start = threading.Barrier(4)
+    caches: list[ImageCache] = []
+
+    def build() -> None:
+        start.wait()
+        caches.append(ImageCache.open(manifest, 16, workers=1))
+
+    threads = [threading.Thread(target=build) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(caches) == 4
+    for cache in caches:
+        assert_holds_the_images(cache, manifest, 16)
+    assert os.listdir(manifest.root / ".cache") == [folder(manifest, 16).name]
+
+
+def test_few_images_are_in_memory_at_a_time(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = dataset(per_pair=8)
+    begun, done = 0, 0
+    most = 0
+    lock = threading.Lock()
+
+    def counting(path: Path, size: int) -> np.ndarray:
+        nonlocal begun, most
+        with lock:
+            begun += 1
+            most = max(most, begun - done)
+        return decode(path, size)
+
+    class Counter(Bar):
+        @contextmanager
+        def track(self, title: str, total: int, already: int = 0) -> Iterator[Callable[..., None]]:
+            def advance(amount: int = 1, note: str = "") -> None:
+                nonlocal done
+                with lock:
+                    done += 1
+
+            yield advance
+
+    monkeypatch.setattr(cache_module, "decode", counting)
+    ImageCache.open(manifest, 16, workers=2, progress=Counter())
+    assert done == len(manifest)
+    assert most <= 4 * 2 + 1
+
+
+def test_a_folder_that_cannot_be_written_to(dataset: Dataset) -> None:
+    manifest = dataset()
+    (manifest.root / ".cache").write_text("in the way")
+    with pytest.raises(DataError, match=r"\.cache' to be a folder that can be written to, .* but got .*Make room or"):
+        ImageCache.open(manifest, 16)
+
+
+def test_size_must_be_positive(dataset: Dataset) -> None:
+    with pytest.raises(ConfigError, match="Expected the image size to be at least 1 pixel, but got 0"):
+        ImageCache.open(dataset(), 0)
