@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from toy import write_dataset
 
 from ltds.data.manifest import Manifest
+from toy import write_dataset
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ __version__ = "0.1.0.dev0"
 # Public names and where they live; loaded on first use, so that `import ltds` and `ltds --help` stay quick.
 _PUBLIC = {
     "Batch": "ltds.core.types",
-    "Episode": "ltds.core.types",
+    "ClassEmbeddings": "ltds.semantics.embeddings",
     "Manifest": "ltds.data.manifest",
     "Method": "ltds.methods.base",
     "PRESETS": "ltds.methods.presets",

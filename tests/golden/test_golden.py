@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from toy import recorded, toy_session
 
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
 from ltds.methods.presets import PRESETS
+from toy import recorded, toy_session
 
 JOURNALS = Path(__file__).parent / "journals"
 LENGTH = {"epochs": 3, "steps_per_epoch": 10}

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toy import recorded, toy_config, toy_session
 
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
 from ltds.engine.start import resume_run
-from ltds.evaluation.protocol import PredictionTable
+from ltds.evaluation.table import PredictionTable
 from ltds.methods.presets import PRESETS
+from toy import recorded, toy_config, toy_session
 
 
 def journal(run: RunDirectory) -> list[dict[str, Any]]:

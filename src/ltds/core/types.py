@@ -40,14 +40,6 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Episode:
-    """One training step's data: a batch, and which of its source domains play meta-test (none: no split)."""
-
-    batch: Batch
-    meta_test: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
 class Prediction:
     """What a model says of N images: logits (N,C), features (N,D)."""
 

@@ -17,16 +17,17 @@ GAP = 4
 
 def draw_sheet(classes: Sequence[str], domains: Sequence[str], picture: Picture, size: int) -> Image.Image:
     """A labelled grid of square pictures of `size` pixels; a cell without an image stays blank."""
-    font = ImageFont.load_default(size=max(9, size // 6))
+    height = max(9, size // 6)
+    font = ImageFont.load_default(size=height)
     left = GAP + max(int(font.getlength(name)) for name in classes) + GAP
-    top = font.size + 2 * GAP
+    top = height + 2 * GAP
     step = size + GAP
-    sheet = Image.new("RGB", (left + len(domains) * step, int(top) + len(classes) * step), "white")
+    sheet = Image.new("RGB", (left + len(domains) * step, top + len(classes) * step), "white")
     pen = ImageDraw.Draw(sheet)
     for column, name in enumerate(domains):
         pen.text((left + column * step, GAP), name, fill="black", font=font)
     for row, name in enumerate(classes):
-        y = int(top) + row * step
+        y = top + row * step
         pen.text((GAP, y + size // 2), name, fill="black", font=font, anchor="lm")
         for column in range(len(domains)):
             cell = picture(row, column)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, DataError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import reseed_global
 from ltds.core.task import Task
@@ -19,10 +20,12 @@ from ltds.data.loading import Loader, evaluation_batches
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import DomainBalanced
 from ltds.data.transforms import EvalTransform, TrainTransform
-from ltds.engine.config import RunConfig
+from ltds.engine.config import RunConfig, SemanticsSettings
 from ltds.engine.optim import build_optimizer
 from ltds.methods.base import Method
 from ltds.nn.backbones import build_backbone, feature_width
+from ltds.semantics.attributes import from_attributes_csv
+from ltds.semantics.embeddings import ClassEmbeddings
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
     task = manifest.task(config.data.held_out or None)
     side = config.data.cache_size or round(config.data.size * 8 / 7)
     cache = ImageCache.open(manifest, side, progress=progress)
-    method = build_method(config, task).to(device)
+    method = build_method(config, task, load_embeddings(config, manifest)).to(device)
     return Session(
         config=config,
         manifest=manifest,
@@ -71,12 +74,33 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
     )
 
 
-def build_method(config: RunConfig, task: Task) -> Method:
+def load_embeddings(config: RunConfig, manifest: Manifest) -> ClassEmbeddings | None:
+    """What the method knows of its classes, or None for a method that asks for nothing."""
+    table = config.semantics.table
+    if not config.preset.method.needs_embeddings:
+        if config.semantics != SemanticsSettings():
+            raise ConfigError(
+                f"Expected [semantics] only for a method that uses it, but '{config.method_name}' does not. "
+                "Leave it out, or choose another method (ltds methods)."
+            )
+        return None
+    own = manifest.root / "semantics" / "attributes.csv"
+    if not table and own.is_file():
+        return from_attributes_csv(own)
+    if not table:
+        raise DataError(
+            f"Expected class embeddings for method '{config.method_name}', but the dataset has no '{own}'. "
+            "Name a table with --set semantics.table=FILE (.csv: class, then numbers; .npz, .npy or .mat)."
+        )
+    return ClassEmbeddings.from_table(Path(table), key=config.semantics.key or None)
+
+
+def build_method(config: RunConfig, task: Task, embeddings: ClassEmbeddings | None) -> Method:
     """The method with its first weights, a pure function of the config and the task."""
     reseed_global(config.run.seed, "init")
     backbone = build_backbone(config.backbone)
     features = feature_width(backbone, config.data.size)
-    return config.preset.method(config.method, task=task, backbone=backbone, features=features)
+    return config.preset.method(config.method, task=task, embeddings=embeddings, backbone=backbone, features=features)
 
 
 def choose_device(name: str) -> torch.device:

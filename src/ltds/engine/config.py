@@ -30,8 +30,8 @@ class Augmentation(Settings):
 class DataSettings(Settings):
     """The dataset folder, the domain kept for testing ("" trains on all), image side, images per source and step.
 
-    `cache_size`: shorter side of the decoded images kept on disk, from which crops are taken (0: 8/7 of `size`, which is
-    256 for 224). A smaller image is kept as it is.
+    `cache_size`: shorter side of the decoded images kept on disk, from which crops are taken (0: 8/7 of `size`, so 256
+    for 224). A smaller image is kept as it is.
     """
 
     root: str
@@ -73,8 +73,19 @@ class RunSettings(Settings):
     checkpoint_every: NonNegativeInt = 0
 
 
+class SemanticsSettings(Settings):
+    """Class embeddings: a table (.csv, .npz, .npy, .mat), or "" for the dataset's own semantics/attributes.csv.
+
+    `key` names the array in a file that holds several.
+    """
+
+    table: str = ""
+    key: str = ""
+
+
 class _Common(Settings):
     data: DataSettings
+    semantics: SemanticsSettings = SemanticsSettings()
     backbone: BackboneSettings = BackboneSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()
@@ -86,6 +97,7 @@ class RunConfig:
     """A run's settings, complete: the common groups, and the method's name with its own settings."""
 
     data: DataSettings
+    semantics: SemanticsSettings
     backbone: BackboneSettings
     optimizer: OptimizerSettings
     schedule: ScheduleSettings

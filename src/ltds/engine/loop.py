@@ -12,7 +12,7 @@ from ltds.core.errors import TrainingError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
-from ltds.core.types import Batch, Clock, Episode, StepLoss
+from ltds.core.types import Batch, Clock, StepLoss
 from ltds.engine.assemble import Session
 from ltds.engine.checkpoint import Standing, load_checkpoint, save_checkpoint
 from ltds.engine.journal import Journal
@@ -68,10 +68,10 @@ def _step(session: Session, batch: Batch, step: int, journal: Journal) -> float:
     for group in session.optimizer.param_groups:
         group["lr"] = lr
     session.method.train()
-    loss = session.method.loss(Episode(batch), clock)
+    loss = session.method.loss(batch, clock)
     terms = _finite(loss, step)
     session.optimizer.zero_grad(set_to_none=True)
-    loss.total.backward()
+    loss.total.backward()  # type: ignore[no-untyped-call]
     session.optimizer.step()
     total = loss.total.item()
     journal.step(step + 1, clock.epoch, lr, total, terms, time.perf_counter() - started)

@@ -7,9 +7,10 @@ from torch import nn
 
 from ltds.core.config import Settings
 from ltds.core.task import Task
-from ltds.core.types import Clock, Episode, StepLoss
+from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.criteria import Criterion, CriterionName
 from ltds.methods.base import Method
+from ltds.semantics.embeddings import ClassEmbeddings
 
 
 class AggConfig(Settings):
@@ -26,15 +27,23 @@ class Agg(Method):
 
     Config = AggConfig
 
-    def __init__(self, config: AggConfig, *, task: Task, backbone: nn.Module, features: int) -> None:
-        super().__init__(config, task=task, backbone=backbone, features=features)
+    def __init__(
+        self,
+        config: AggConfig,
+        *,
+        task: Task,
+        embeddings: ClassEmbeddings | None = None,
+        backbone: nn.Module,
+        features: int,
+    ) -> None:
+        super().__init__(config, task=task, embeddings=embeddings, backbone=backbone, features=features)
         self.criterion = Criterion(config.criterion, task)
 
-    def loss(self, episode: Episode, clock: Clock) -> StepLoss:
+    def loss(self, batch: Batch, clock: Clock) -> StepLoss:
         per_domain = []
         for domain in range(len(self.task.sources)):
-            batch = episode.batch.of(domain)
-            logits = self.predict(batch.images).logits
-            per_domain.append(self.criterion(logits, batch.labels, batch.domains).mean())
+            own = batch.of(domain)
+            logits = self.predict(own.images).logits
+            per_domain.append(self.criterion(logits, own.labels, own.domains).mean())
         total = torch.stack(per_domain).mean()
         return StepLoss(total=total, terms={"classification": total.detach()})

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from ltds.core.config import Settings
 from ltds.core.task import Task
-from ltds.core.types import Clock, Episode, Prediction, StepLoss
+from ltds.core.types import Batch, Clock, Prediction, StepLoss
+from ltds.semantics.embeddings import ClassEmbeddings
 
 
 class Method(nn.Module, ABC):
@@ -20,8 +21,17 @@ class Method(nn.Module, ABC):
     """
 
     Config: ClassVar[type[Settings]]
+    needs_embeddings: ClassVar[bool] = False
 
-    def __init__(self, config: Any, *, task: Task, backbone: nn.Module, features: int) -> None:
+    def __init__(
+        self,
+        config: Any,
+        *,
+        task: Task,
+        embeddings: ClassEmbeddings | None,
+        backbone: nn.Module,
+        features: int,
+    ) -> None:
         super().__init__()
         self.config = config
         self.task = task
@@ -29,8 +39,8 @@ class Method(nn.Module, ABC):
         self.classifier = nn.Linear(features, len(task.classes))
 
     @abstractmethod
-    def loss(self, episode: Episode, clock: Clock) -> StepLoss:
-        """The step's objective: forward only."""
+    def loss(self, batch: Batch, clock: Clock) -> StepLoss:
+        """The step's objective, from a batch with samples of every source domain."""
 
     def predict(self, images: Tensor) -> Prediction:
         """argmax of `logits` is the predicted class; no calibration at test (METHODS 0.4)."""

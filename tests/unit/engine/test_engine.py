@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from toy import recorded, toy_session
 from safetensors.torch import save_file
 
 from ltds.core.errors import CheckpointError, ConfigError, TrainingError
 from ltds.core.runs import RunDirectory
-from ltds.core.types import Clock, Episode, StepLoss
+from ltds.core.types import Batch, Clock, StepLoss
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import choose_device
 from ltds.engine.checkpoint import Standing, load_checkpoint, save_checkpoint
@@ -21,8 +20,9 @@ from ltds.engine.config import ScheduleSettings
 from ltds.engine.loop import train
 from ltds.engine.optim import learning_rate
 from ltds.engine.outcome import write_metrics
-from ltds.evaluation.protocol import PredictionTable
+from ltds.evaluation.table import PredictionTable
 from ltds.methods.agg import Agg
+from toy import recorded, toy_session
 
 
 def test_the_learning_rate_falls_at_40_and_80_percent() -> None:
@@ -66,8 +66,8 @@ def test_checkpoints_that_do_not_fit_are_refused(toy: Manifest, tmp_path: Path) 
 class Explosive(Agg):
     """Agg whose second term becomes NaN at the fourth step."""
 
-    def loss(self, episode: Episode, clock: Clock) -> StepLoss:
-        plain = super().loss(episode, clock)
+    def loss(self, batch: Batch, clock: Clock) -> StepLoss:
+        plain = super().loss(batch, clock)
         extra = plain.total * (float("nan") if clock.step == 3 else 0.0)
         return StepLoss(plain.total + extra, {**plain.terms, "extra": extra.detach()})
 
@@ -75,8 +75,8 @@ class Explosive(Agg):
 class Overflowing(Agg):
     """Agg whose gradient, not its loss, is infinite at the third step."""
 
-    def loss(self, episode: Episode, clock: Clock) -> StepLoss:
-        plain = super().loss(episode, clock)
+    def loss(self, batch: Batch, clock: Clock) -> StepLoss:
+        plain = super().loss(batch, clock)
         weight = next(self.parameters())
         trap = torch.sqrt((weight - weight.detach()).abs().sum()) if clock.step == 2 else torch.zeros(())
         return StepLoss(plain.total + trap, plain.terms)

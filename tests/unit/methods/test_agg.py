@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from toy import toy_session
 
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
-from ltds.core.types import Batch, Clock, Episode
+from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
 from ltds.losses.criteria import Criterion
 from ltds.methods.agg import Agg, AggConfig
 from ltds.methods.presets import PRESETS, find_preset
+from toy import toy_session
 
 CLOCK = Clock(seed=0, step=0, total=1, steps_per_epoch=1)
 
@@ -49,7 +49,7 @@ def test_the_loss_is_the_mean_over_domains_of_the_mean_over_samples(toy: Manifes
             weights = n[criterion] * torch.exp(logits[i])
             losses.append(-torch.log(weights[batch.labels[i]] / weights.sum()))
         domain_means.append(sum(losses) / len(losses))
-    loss = method.loss(Episode(batch), CLOCK)
+    loss = method.loss(batch, CLOCK)
     torch.testing.assert_close(loss.total, (domain_means[0] + domain_means[1]) / 2)
     torch.testing.assert_close(loss.terms["classification"], loss.total.detach())
 
@@ -58,7 +58,7 @@ def test_an_open_class_gets_no_gradient_from_calibrated_losses_and_some_from_cro
     task = toy.task("wax")
     for criterion, silent in (("ce", False), ("bsce", True), ("dc", True)):
         method = linear_method(task, criterion)
-        method.loss(Episode(batch_of(task, (6, 6))), CLOCK).total.backward()
+        method.loss(batch_of(task, (6, 6)), CLOCK).total.backward()
         row = method.classifier.weight.grad[5]
         assert bool((row == 0).all()) is silent, criterion
 
@@ -80,7 +80,7 @@ def test_every_domain_goes_through_batchnorm_by_itself(toy: Manifest) -> None:
     session = toy_session(toy)
     seen: list[int] = []
     session.method.backbone.register_forward_hook(lambda m, args, out: seen.append(len(args[0])))
-    session.method.loss(Episode(session.loader.batch(0)), CLOCK)
+    session.method.loss(session.loader.batch(0), CLOCK)
     assert seen == [8, 8]
 
 

@@ -1,0 +1,350 @@
+"""LT-DS, the paper's method: Algorithm 1 on the losses of sections 3.2 and 3.3.
+
+`MetaLtds.loss` reads like the algorithm box. Each setting is one reading of the paper where print, text and released
+code differ; docs/paper-notes.md lists them, with the default and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from ltds.core.config import Settings
+from ltds.core.errors import ConfigError
+from ltds.core.task import Task
+from ltds.core.types import Batch, Clock, StepLoss
+from ltds.losses.alignment import CycleForm, Negatives, align_prototypes, back_to_visual
+from ltds.losses.augmentation import Schedule, augmentation, strength_at
+from ltds.losses.criteria import Criterion, CriterionName
+from ltds.losses.margin_contrast import visual_to_semantic
+from ltds.methods.base import Method
+from ltds.nn.inner_step import Clip, call_with, fast_weights, gradients, part
+from ltds.nn.known_gradient import known_gradient
+from ltds.nn.projector import Projector
+from ltds.semantics.embeddings import ClassEmbeddings
+from ltds.stats.covariance import OnlineCovariance
+from ltds.stats.neighbours import nearest_classes, neighbour_covariance
+from ltds.stats.prototypes import Prototypes, PrototypeView, Start, completed
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Weights(Settings):
+    """w_1 .. w_4 of L_mtr, and w_mte of L_mte. A weight of 0 leaves its term out altogether."""
+
+    z2s: NonNegativeFloat = 0.1
+    s2s: NonNegativeFloat = 0.1
+    s2z: NonNegativeFloat = 0.1
+    augmentation: NonNegativeFloat = 0.1
+    meta_test: NonNegativeFloat = 0.3
+
+
+class MetaLtdsConfig(Settings):
+    """Settings of LT-DS. A number in a comment is the row of docs/paper-notes.md that explains the choice."""
+
+    criterion: CriterionName = "dc"
+    weights: Weights = Weights()
+    margin: NonNegativeFloat = 0.1
+    temperature: PositiveFloat = 1 / 30
+    strict: bool = False  # 36: True hides the names of open classes
+
+    meta_test_domains: NonNegativeInt = 1  # 27; 0: no meta-learning
+    order: Literal["first", "second"] = "first"  # 1
+    inner_lr: NonNegativeFloat = 0.2
+    inner_clip: Clip = "none"  # 2
+    inner_clip_norm: PositiveFloat = 2.0
+    meta_test_statistics: bool = True  # 25
+    joint_forward: bool = False  # 26
+
+    calibrated_z2s: bool = True  # 4
+    negatives: Negatives = "paper"  # 6
+    align_to_semantics: bool = True  # 8
+    back_weights: tuple[NonNegativeFloat, NonNegativeFloat] = (1.0, 1.0)  # 9
+    cycle: CycleForm = "s2s"  # 10
+    prototype_gradient: bool = True  # 11
+    prototype_start: Start = "first_visit"  # 12
+    prototype_epsilon: NonNegativeFloat = 0.0  # 13
+    prototype_momentum: Share = 0.5
+    single_prototype: bool = False  # ablation k
+
+    covariance_start: Share = 0.4  # T_Sigma as a share of the run
+    covariance: Literal["diagonal", "full"] = "diagonal"  # 18
+    covariance_pseudo_sample: bool = False  # 16
+    covariance_order: Literal["together", "interleaved"] = "together"  # 20
+    neighbours: PositiveInt = 5  # 19
+    neighbour_weights: Literal["class_size", "running", "none"] = "class_size"  # 17; none: ablation l
+    strength: NonNegativeFloat = 10.0  # 3: lambda
+    strength_schedule: Schedule = "ramp"  # 3
+    calibrated_augmentation: bool = True  # 5
+    slow_weights_in_meta_test: bool = False  # 21
+
+
+@dataclass(frozen=True)
+class Net:
+    """f, h and e as functions, at theta or at theta', and the matrices of h."""
+
+    f: Callable[[Tensor], Tensor]
+    h: Callable[[Tensor], Tensor]
+    e: Callable[[Tensor], Tensor]
+    weight: Tensor
+    bias: Tensor
+
+
+@dataclass(frozen=True)
+class View:
+    """What a net sees in some domains: features f(x) (N,D), logits h(f(x)) (N,C), projected e(f(x)) (N,S)."""
+
+    features: Tensor
+    logits: Tensor
+    projected: Tensor
+    labels: Tensor
+    domains: Tensor
+
+
+class MetaLtds(Method):
+    """Meta-learning with a calibrated loss, visual-semantic mapping and semantic-similarity guided augmentation."""
+
+    Config = MetaLtdsConfig
+    needs_embeddings = True
+    config: MetaLtdsConfig
+    semantics: Tensor  # s (R,S), unit rows: of all classes, or of those that some source trains on
+    named: Tensor  # (R,) the classes of those rows
+    position: Tensor  # (C,) their inverse
+    similar: Tensor  # (C,k) neighbours of each class
+    class_sizes: Tensor  # (C,)
+
+    def __init__(
+        self, config: MetaLtdsConfig, *, task: Task, embeddings: ClassEmbeddings, backbone: nn.Module, features: int
+    ) -> None:
+        super().__init__(config, task=task, embeddings=embeddings, backbone=backbone, features=features)
+        domains, classes = len(task.sources), len(task.classes)
+        if config.meta_test_domains >= domains:
+            raise ConfigError(
+                f"Expected method.meta_test_domains to be less than the {domains} source domains, but got "
+                f"{config.meta_test_domains}: one must be left for meta-train. Set method.meta_test_domains=1 or 0."
+            )
+        self.criterion = Criterion(config.criterion, task)
+        self.calibration = Criterion("dc", task)
+        self._name_classes(embeddings)
+        self.semantic = max(config.weights.z2s, config.weights.s2s, config.weights.s2z) > 0
+        self.to_semantic = Projector(features, embeddings.width) if self.semantic else nn.Identity()
+        self.to_visual = Projector(embeddings.width, features) if config.weights.s2z else nn.Identity()
+        self.prototypes = Prototypes(
+            domains,
+            classes,
+            features,
+            momentum=config.prototype_momentum,
+            start=config.prototype_start,
+            in_graph=config.prototype_gradient,
+            epsilon=config.prototype_epsilon,
+            shared=config.single_prototype,
+        )
+        self.spread = OnlineCovariance(
+            classes,
+            features,
+            full=config.covariance == "full",
+            initial_count=1.0 if config.covariance_pseudo_sample else 0.0,
+        )
+
+    def _name_classes(self, embeddings: ClassEmbeddings) -> None:
+        """Facts of the task, in buffers that move with the method but are not saved: nothing here is learned."""
+        classes = len(self.task.classes)
+        open_classes = self.task.open_classes if self.config.strict else ()
+        named = torch.tensor([c for c in range(classes) if c not in open_classes])
+        table = embeddings.aligned_to([self.task.classes[c] for c in named]).vectors
+        similar = torch.arange(classes)[:, None].repeat(1, self.config.neighbours)
+        similar[named] = named[nearest_classes(table, self.config.neighbours)]
+        position = torch.zeros(classes, dtype=torch.long).index_copy(0, named, torch.arange(len(named)))
+        facts = {"semantics": table, "named": named, "position": position, "similar": similar}
+        facts["class_sizes"] = torch.tensor(self.task.class_counts)
+        for name, fact in facts.items():
+            self.register_buffer(name, fact, persistent=False)
+
+    def loss(self, batch: Batch, clock: Clock) -> StepLoss:
+        """L_mtr + w_mte L_mte. Alg. 1, lines 2 to 17; the engine takes the step of line 17."""
+        w, second = self.config.weights, self.config.order == "second"
+        train, test = self._split(clock)  # line 2
+        strength = self._strength(clock)
+
+        view = self._look(self._net(), batch, train)  # lines 4 to 10
+        prototypes = self.prototypes.blended(view.features, view.labels, view.domains)
+        terms, sigma = self._meta_train(view, prototypes, strength)
+        weights = {"cls": 1.0, "z2s": w.z2s, "s2s": w.s2s, "s2z": w.s2z, "aug": w.augmentation}
+        total = _weighted(terms, weights)
+        if test:
+            theta = dict(self.named_parameters())  # line 11
+            inner = gradients(total, theta, second_order=second)
+            clip = {"clip": self.config.inner_clip, "clip_norm": self.config.inner_clip_norm}
+            fast = fast_weights(theta, inner, self.config.inner_lr, **clip)
+            if not second:
+                total = known_gradient(total, list(theta.values()), inner)
+
+            view = self._look(self._net(fast), batch, test)  # lines 13 to 16
+            outer = self._meta_test(view, self._net(fast), prototypes.detach(), sigma, strength)
+            total = total + w.meta_test * _weighted(outer, weights)  # line 17
+            terms |= {f"meta_{name}": value for name, value in outer.items()}
+        self.prototypes.commit(prototypes)
+        return StepLoss(total, {name: value.detach() for name, value in terms.items()})
+
+    def _meta_train(
+        self, view: View, prototypes: PrototypeView, strength: float | None
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        """L_Cls, L_Z2S, L_S2S, L_S2Z, L_Aug at theta, and Sigma'. Alg. 1, lines 5 to 9."""
+        w, net = self.config.weights, self._net()
+        terms = {"cls": self.criterion(view.logits, view.labels, view.domains).mean()}
+        if w.z2s:
+            terms["z2s"] = self._to_semantics(view, self.semantics)
+        if w.s2s or w.s2z:
+            tables = completed(self._of_named(prototypes), self.semantics, net.e)
+            if w.s2s:
+                terms["s2s"] = self._align(tables)
+            if w.s2z:
+                terms["s2z"] = self._back(tables, net)
+        sigma = None
+        if w.augmentation and strength is not None:
+            terms["aug"], sigma = self._update_and_augment(view, net, strength)
+        return terms, sigma
+
+    def _meta_test(
+        self, view: View, net: Net, prototypes: PrototypeView, sigma: Tensor | None, strength: float | None
+    ) -> dict[str, Tensor]:
+        """L_MCls, L_MZ2S, L_MAug at theta'. Alg. 1, lines 14 to 16.
+
+        L_MZ2S = L_z2s(s) + mean over n in D_mtr of L_z2s(s^n'), s^n' the prototypes re-projected by e'.
+        """
+        terms = {"cls": self.criterion(view.logits, view.labels, view.domains).mean()}
+        if self.config.weights.z2s:
+            tables = completed(self._of_named(prototypes), self.semantics, net.e)
+            terms["z2s"] = self._to_semantics(view, self.semantics) + self._to_semantics(view, tables)
+        if sigma is not None and strength is not None:
+            terms["aug"] = self._augment(view, net, sigma, strength, meta_test=True)
+        return terms
+
+    def _split(self, clock: Clock) -> tuple[list[int], list[int]]:
+        """D_mtr and D_mte, drawn anew each step; both ascending."""
+        order = torch.randperm(len(self.task.sources), generator=clock.generator("split")).tolist()
+        kept = len(order) - self.config.meta_test_domains
+        return sorted(order[:kept]), sorted(order[kept:])
+
+    def _strength(self, clock: Clock) -> float | None:
+        """lambda of this epoch; None before T_Sigma."""
+        epochs = clock.total / clock.steps_per_epoch
+        start = self.config.covariance_start * epochs
+        schedule = self.config.strength_schedule
+        return strength_at(clock.epoch, start=start, end=epochs, peak=self.config.strength, schedule=schedule)
+
+    def _net(self, fast: Mapping[str, Tensor] | None = None) -> Net:
+        """The network at its own weights theta, or at theta'."""
+        if fast is None:
+            classifier = self.classifier
+            return Net(self.backbone, classifier, self.to_semantic, classifier.weight, classifier.bias)
+
+        def at(name: str, module: nn.Module) -> Callable[[Tensor], Tensor]:
+            weights, moves = part(fast, name), self.config.meta_test_statistics
+            return lambda x: call_with(module, weights, x, update_statistics=moves)
+
+        return Net(
+            f=at("backbone", self.backbone),
+            h=at("classifier", self.classifier),
+            e=at("to_semantic", self.to_semantic),
+            weight=fast["classifier.weight"],
+            bias=fast["classifier.bias"],
+        )
+
+    def _look(self, net: Net, batch: Batch, domains: Sequence[int]) -> View:
+        """Each domain in its own forward pass, so that BatchNorm sees one domain at a time (or all in one)."""
+        parts = [batch.of(*domains)] if self.config.joint_forward else [batch.of(d) for d in domains]
+        per_part = [net.f(p.images) for p in parts]
+        features = torch.cat(per_part)
+        projected = torch.cat([net.e(x) for x in per_part]) if self.config.weights.z2s else features
+        labels, origins = torch.cat([p.labels for p in parts]), torch.cat([p.domains for p in parts])
+        return View(features, net.h(features), projected, labels, origins)
+
+    def _to_semantics(self, view: View, table: Tensor) -> Tensor:
+        """L_Z2S, the mean of Eq. (3), against s (R,S) or against the tables of several domains (T,R,S)."""
+        log_n = self.calibration.log_n[view.domains][:, self.named] if self.config.calibrated_z2s else None
+        return visual_to_semantic(view.projected, self.position[view.labels], table, log_n=log_n, **self._sphere).mean()
+
+    def _align(self, tables: Tensor) -> Tensor:
+        """L_S2S, Eq. (4)."""
+        return align_prototypes(
+            tables,
+            self.semantics,
+            negatives=self.config.negatives,
+            to_semantics=self.config.align_to_semantics,
+            fused=self._fused,
+            **self._sphere,
+        )
+
+    def _back(self, tables: Tensor, net: Net) -> Tensor:
+        """L_S2Z, Eq. (5): the completed prototypes s^ through d and back through e."""
+        visual = torch.stack([self.to_visual(table) for table in tables])
+        cycled = torch.stack([net.e(v) for v in visual])
+        return back_to_visual(
+            visual,
+            net.weight,
+            net.bias,
+            cycled,
+            self.semantics,
+            weights=self.config.back_weights,
+            cycle=self.config.cycle,
+            labels=self.named,
+            fused=self._fused,
+            **self._sphere,
+        )
+
+    def _update_and_augment(self, view: View, net: Net, strength: float) -> tuple[Tensor, Tensor]:
+        """Sigma and Sigma' with the meta-train features, then L_Aug, Eqs. (7) and (8).
+
+        "interleaved" repeats the released code, in which a domain's loss does not see the domains after it.
+        """
+        if self.config.covariance_order == "together":
+            self.spread.update(view.features, view.labels)
+            sigma = self._borrowed()
+            return self._augment(view, net, sigma, strength), sigma
+        losses = []
+        for domain in view.domains.unique():  # type: ignore[no-untyped-call]
+            mask = view.domains == domain
+            own = View(*(t[mask] for t in (view.features, view.logits, view.projected, view.labels, view.domains)))
+            self.spread.update(own.features, own.labels)
+            losses.append(self._augment(own, net, self._borrowed(), strength))
+        return torch.stack(losses).mean(), self._borrowed()
+
+    def _borrowed(self) -> Tensor:
+        """Sigma', Eq. (7)."""
+        sizes = {"class_size": self.class_sizes, "running": self.spread.count, "none": None}
+        return neighbour_covariance(self.spread.sigma, self.similar, sizes[self.config.neighbour_weights])
+
+    def _augment(self, view: View, net: Net, sigma: Tensor, strength: float, meta_test: bool = False) -> Tensor:
+        """The mean of L_aug, Eq. (8)."""
+        log_n = self.calibration.log_n[view.domains] if self.config.calibrated_augmentation else None
+        weight, true_weight = net.weight, None
+        if meta_test and self.config.slow_weights_in_meta_test:
+            weight, true_weight = self.classifier.weight, net.weight
+        return augmentation(
+            view.logits, view.labels, weight, sigma, strength, log_n=log_n, true_weight=true_weight
+        ).mean()
+
+    def _of_named(self, prototypes: PrototypeView) -> PrototypeView:
+        if len(self.named) == len(self.task.classes):
+            return prototypes
+        return replace(prototypes, value=prototypes.value[:, self.named], present=prototypes.present[:, self.named])
+
+    @property
+    def _sphere(self) -> dict[str, float]:
+        return {"margin": self.config.margin, "temperature": self.config.temperature}
+
+    @property
+    def _fused(self) -> bool | None:
+        """Fused losses can be differentiated once; otherwise let the number of classes decide."""
+        return False if self.config.order == "second" and self.config.meta_test_domains else None
+
+
+def _weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+    """sum of w_k L_k over the terms there are."""
+    return torch.stack([weights[name] * value for name, value in terms.items()]).sum()
