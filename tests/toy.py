@@ -20,6 +20,15 @@ DOMAINS = ("ink", "oil", "wax")
 # Training images of each (domain, class): a long tail, missing pairs, and 'fox' only in 'wax'.
 TRAIN = np.array([[9, 6, 4, 2, 1, 0], [8, 5, 0, 3, 0, 0], [7, 6, 3, 0, 2, 2]])
 
+ATTRIBUTES = {
+    "ant": "6,0,0,0.1",
+    "bee": "6,1,0.2,0.1",
+    "cat": "4,0,1,0.4",
+    "dog": "4,0,1,0.6",
+    "elk": "4,0,0.8,1",
+    "fox": "4,0,1,0.5",
+}
+
 
 def write_dataset(root: Path) -> Manifest:
     """16-pixel PNGs whose colour tells the class and whose texture tells the domain."""
@@ -41,6 +50,9 @@ def write_dataset(root: Path) -> Manifest:
     columns = [np.array(column, dtype=np.int64) for column in (labels, domains, splits)]
     manifest = Manifest(root, "toy", CLASSES, DOMAINS, tuple(paths), *columns, licence="CC0-1.0")
     manifest.write()
+    attributes = ["class,legs,wings,fur,size", *(f"{name},{ATTRIBUTES[name]}" for name in CLASSES)]
+    (root / "semantics").mkdir()
+    (root / "semantics" / "attributes.csv").write_text("\n".join(attributes) + "\n")
     return manifest
 
 

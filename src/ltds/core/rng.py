@@ -6,9 +6,12 @@ Two runs that ask for the same address get the same numbers, whatever was drawn 
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:  # torch takes seconds to import, and processes that only draw pictures have no need of it
+    import torch
 
 
 def address(seed: int, stream: str, *counters: int) -> int:
@@ -19,6 +22,8 @@ def address(seed: int, stream: str, *counters: int) -> int:
 
 def generator(seed: int, stream: str, *counters: int) -> torch.Generator:
     """A torch generator at this address. It lives on the CPU, so that draws are the same on every device."""
+    import torch
+
     return torch.Generator().manual_seed(address(seed, stream, *counters))
 
 
@@ -29,4 +34,6 @@ def numpy_generator(seed: int, stream: str, *counters: int) -> np.random.Generat
 
 def reseed_global(seed: int, stream: str, *counters: int) -> None:
     """Put torch's global generators (dropout in a user's backbone, ...) at this address."""
+    import torch
+
     torch.manual_seed(address(seed, stream, *counters))

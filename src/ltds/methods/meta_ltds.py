@@ -179,8 +179,8 @@ class MetaLtds(Method):
         if test:
             theta = dict(self.named_parameters())  # line 11
             inner = gradients(total, theta, second_order=second)
-            clip = {"clip": self.config.inner_clip, "clip_norm": self.config.inner_clip_norm}
-            fast = fast_weights(theta, inner, self.config.inner_lr, **clip)
+            clip, norm = self.config.inner_clip, self.config.inner_clip_norm
+            fast = fast_weights(theta, inner, self.config.inner_lr, clip=clip, clip_norm=norm)
             if not second:
                 total = known_gradient(total, list(theta.values()), inner)
 
@@ -268,7 +268,14 @@ class MetaLtds(Method):
     def _to_semantics(self, view: View, table: Tensor) -> Tensor:
         """L_Z2S, the mean of Eq. (3), against s (R,S) or against the tables of several domains (T,R,S)."""
         log_n = self.calibration.log_n[view.domains][:, self.named] if self.config.calibrated_z2s else None
-        return visual_to_semantic(view.projected, self.position[view.labels], table, log_n=log_n, **self._sphere).mean()
+        return visual_to_semantic(
+            view.projected,
+            self.position[view.labels],
+            table,
+            log_n=log_n,
+            margin=self.config.margin,
+            temperature=self.config.temperature,
+        ).mean()
 
     def _align(self, tables: Tensor) -> Tensor:
         """L_S2S, Eq. (4)."""
@@ -278,7 +285,8 @@ class MetaLtds(Method):
             negatives=self.config.negatives,
             to_semantics=self.config.align_to_semantics,
             fused=self._fused,
-            **self._sphere,
+            margin=self.config.margin,
+            temperature=self.config.temperature,
         )
 
     def _back(self, tables: Tensor, net: Net) -> Tensor:
@@ -287,15 +295,15 @@ class MetaLtds(Method):
         cycled = torch.stack([net.e(v) for v in visual])
         return back_to_visual(
             visual,
-            net.weight,
-            net.bias,
+            net.weight[self.named] if self.config.strict else net.weight,
+            net.bias[self.named] if self.config.strict else net.bias,
             cycled,
             self.semantics,
             weights=self.config.back_weights,
             cycle=self.config.cycle,
-            labels=self.named,
             fused=self._fused,
-            **self._sphere,
+            margin=self.config.margin,
+            temperature=self.config.temperature,
         )
 
     def _update_and_augment(self, view: View, net: Net, strength: float) -> tuple[Tensor, Tensor]:
@@ -334,10 +342,6 @@ class MetaLtds(Method):
         if len(self.named) == len(self.task.classes):
             return prototypes
         return replace(prototypes, value=prototypes.value[:, self.named], present=prototypes.present[:, self.named])
-
-    @property
-    def _sphere(self) -> dict[str, float]:
-        return {"margin": self.config.margin, "temperature": self.config.temperature}
 
     @property
     def _fused(self) -> bool | None:

@@ -10,6 +10,7 @@ from ltds.core.errors import ConfigError
 from ltds.core.names import find
 from ltds.methods.agg import Agg
 from ltds.methods.base import Method
+from ltds.methods.meta_ltds import MetaLtds
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,56 @@ PRESETS: dict[str, Preset] = {
         Agg, "balanced softmax: logits shifted by log class counts, pooled over domains", {"criterion": "bsce"}
     ),
     "dc": Preset(Agg, "the paper's distribution calibrated loss (Eq. 2): counts of each domain", {"criterion": "dc"}),
+}
+
+# The paper's equations with their slips of the pen mended; where the paper is silent, the released code (as `ltds`).
+_PAPER = {
+    "order": "second",
+    "strength": 5.0,
+    "strength_schedule": "constant",
+    "calibrated_augmentation": False,
+    "covariance": "full",
+}
+
+# What the released code computes, its slips included.
+_CODE = {
+    "negatives": "released",
+    "align_to_semantics": False,
+    "back_weights": (0.5, 0.5),
+    "cycle": "z2s",
+    "prototype_start": "zero",
+    "prototype_epsilon": 1e-5,
+    "covariance_pseudo_sample": True,
+    "covariance_order": "interleaved",
+    "neighbour_weights": "running",
+    "slow_weights_in_meta_test": True,
+}
+
+
+def _ablation(*terms: str, criterion: str = "dc", meta: bool = False) -> dict[str, Any]:
+    """Settings with only these terms of L_mtr beside the classification loss."""
+    weights = {name: 0.0 for name in ("z2s", "s2s", "s2z", "augmentation") if name not in terms}
+    return {"criterion": criterion, "weights": weights} | ({} if meta else {"meta_test_domains": 0})
+
+
+PRESETS |= {
+    "ltds": Preset(MetaLtds, "the paper's method: meta-learning, visual-semantic mapping, guided augmentation"),
+    "ltds-paper": Preset(
+        MetaLtds, "ltds as the paper prints it: second order, constant strength, full covariance", _PAPER
+    ),
+    "ltds-code": Preset(MetaLtds, "ltds as the released code computes it, its slips included", _CODE),
+    "ltds-a": Preset(MetaLtds, "ablation a: cross-entropy alone", _ablation(criterion="ce")),
+    "ltds-b": Preset(MetaLtds, "ablation b: L_dc alone", _ablation()),
+    "ltds-c": Preset(MetaLtds, "ablation c: cross-entropy with meta-learning", _ablation(criterion="ce", meta=True)),
+    "ltds-d": Preset(MetaLtds, "ablation d: L_dc with meta-learning", _ablation(meta=True)),
+    "ltds-e": Preset(MetaLtds, "ablation e: L_dc + L_Z2S", _ablation("z2s")),
+    "ltds-f": Preset(MetaLtds, "ablation f: L_dc + L_Z2S + L_S2S", _ablation("z2s", "s2s")),
+    "ltds-g": Preset(MetaLtds, "ablation g: L_dc + L_Z2S + L_S2S + L_S2Z", _ablation("z2s", "s2s", "s2z")),
+    "ltds-h": Preset(MetaLtds, "ablation h: L_dc + L_Aug", _ablation("augmentation")),
+    "ltds-i": Preset(MetaLtds, "ablation i: all losses, no meta-learning", {"meta_test_domains": 0}),
+    "ltds-j": Preset(MetaLtds, "ablation j: everything, the same as ltds"),
+    "ltds-k": Preset(MetaLtds, "ablation k: one prototype for all domains", {"single_prototype": True}),
+    "ltds-l": Preset(MetaLtds, "ablation l: neighbours' covariances unweighted", {"neighbour_weights": "none"}),
 }
 
 

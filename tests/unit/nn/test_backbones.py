@@ -99,7 +99,7 @@ def test_a_user_s_own_backbone_by_import_path(monkeypatch: pytest.MonkeyPatch) -
     assert feature_width(build_backbone(BackboneSettings(name="test_backbones:make_flat")), 8) == 5
     with pytest.raises(ConfigError, match=r"features \(N,D\), but got \(1, 4, 6, 6\)"):
         feature_width(build_backbone(BackboneSettings(name="test_backbones:make_map")), 8)
-    with pytest.raises(ConfigError, match="to be a torch.nn.Module, but got a BackboneSettings"):
+    with pytest.raises(ConfigError, match=r"to be a torch.nn.Module, but got a BackboneSettings"):
         build_backbone(BackboneSettings(name="ltds.nn.backbones:BackboneSettings"))
 
 

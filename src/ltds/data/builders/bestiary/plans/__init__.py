@@ -1,0 +1,1 @@
+"""Plans of a body: walkers, birds, swimmers, jointed-legged, and the parts that they share."""

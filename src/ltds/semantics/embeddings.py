@@ -1,0 +1,100 @@
+"""ClassEmbeddings: one unit vector per class name, and where it came from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ltds.core.errors import DataError, expected
+from ltds.semantics.tables import read_table
+
+_UNIT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ClassEmbeddings:
+    """Class names and their vectors s (C,S), float32 with unit rows; rows of other lengths are scaled on the way in.
+
+    `provenance` says how they were made (file, key, text, model), for the run's record.
+    """
+
+    names: tuple[str, ...]
+    vectors: Tensor
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rows = torch.as_tensor(self.vectors).to(torch.float64)
+        _check(self.names, rows)
+        length = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+        scaled = torch.where((length - 1).abs() < _UNIT, rows, rows / length)  # unit rows stay bit for bit
+        object.__setattr__(self, "vectors", scaled.float())
+
+    @property
+    def width(self) -> int:
+        return int(self.vectors.shape[1])
+
+    def aligned_to(self, classes: Sequence[str]) -> ClassEmbeddings:
+        """The embeddings of these classes, in this order.
+
+        A name is matched as it stands, otherwise without regard to case and to the sign between words
+        ("grizzly+bear", "Grizzly_bear", "grizzly bear").
+        """
+        exact = {name: i for i, name in enumerate(self.names)}
+        counts = Counter(map(_plain, self.names))
+        loose = {_plain(name): i for i, name in enumerate(self.names) if counts[_plain(name)] == 1}
+        found = [exact.get(name, loose.get(_plain(name))) for name in classes]
+        rows = [i for i in found if i is not None]
+        if len(rows) < len(classes):
+            missing = [name for name, i in zip(classes, found, strict=True) if i is None]
+            raise DataError(_missing(missing, self.names))
+        return ClassEmbeddings(tuple(classes), self.vectors[rows], self.provenance)
+
+    @classmethod
+    def from_table(cls, file: Path, *, names: Sequence[str] | None = None, key: str | None = None) -> ClassEmbeddings:
+        """The embeddings in a file of numbers, one row per class.
+
+        .csv (first column the class), .npy (names given, or one per line in a .txt beside it), .npz and MATLAB .mat
+        (`key` names the array where there are several; names given, or in an array such as `class_names`).
+        """
+        table = read_table(Path(file), names=names, key=key)
+        return cls(table.names, torch.from_numpy(table.values), {"file": Path(file).name, "key": table.key})
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s+_\-]+", " ", name).strip().lower()
+
+
+def _missing(missing: list[str], known: Sequence[str], shown: int = 5) -> str:
+    hints = []
+    for name in missing[:shown]:
+        close = get_close_matches(name, known, n=1, cutoff=0.5)
+        hints.append(f"'{name}' (nearest: '{close[0]}')" if close else f"'{name}'")
+    more = f" and {len(missing) - shown} more" if len(missing) > shown else ""
+    remedy = "Add rows for them to the table, or rename the classes in it."
+    return f"Expected an embedding for every class, but got none for {', '.join(hints)}{more}. {remedy}"
+
+
+def _check(names: tuple[str, ...], rows: Tensor) -> None:
+    if rows.dim() != 2 or rows.shape[0] != len(names) or rows.shape[1] == 0:
+        shape, remedy = tuple(rows.shape), "Give one row per class name."
+        raise DataError(expected("class embeddings", f"a table of {len(names)} rows, one per name", shape, remedy))
+    twice = sorted(name for name, n in Counter(names).items() if n > 1)
+    if twice:
+        remedy = "Delete or rename the repeated rows."
+        raise DataError(expected("the class names of embeddings", "unique", f"repeated: {', '.join(twice)}", remedy))
+    bad = [name for name, row in zip(names, rows, strict=True) if not bool(torch.isfinite(row).all())]
+    if bad:
+        remedy = "Mend those rows: NaN often means a word without a vector."
+        raise DataError(expected("class embeddings", "finite numbers", f"NaN or inf for {', '.join(bad)}", remedy))
+    zero = [name for name, row in zip(names, rows, strict=True) if not bool(row.any())]
+    if zero:
+        remedy = "A class needs a direction: give it a vector, or leave the class out."
+        raise DataError(expected("class embeddings", "other than zero", f"zero for {', '.join(zero)}", remedy))

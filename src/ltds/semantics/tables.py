@@ -1,0 +1,125 @@
+"""Tables: class names and a matrix of numbers, read from the file types people have them in."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltds.core.errors import DataError, expected, nearest
+
+NAME_KEYS = ("class_names", "names", "classes", "allclasses_names")
+
+
+@dataclass(frozen=True)
+class Table:
+    """names (C,), values (C, columns) float64, columns if the file names them, and the key of the array in the file."""
+
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+    columns: tuple[str, ...] = ()
+    key: str | None = None
+
+
+def read_table(file: Path, *, names: Sequence[str] | None = None, key: str | None = None) -> Table:
+    """The table in a .csv, .npy, .npz or .mat file; `names` and `key` where the file does not tell."""
+    readers = {".csv": _read_csv, ".npy": _read_npy, ".npz": _read_npz, ".mat": _read_mat}
+    if file.suffix.lower() not in readers:
+        remedy = "Convert it to .csv with the class in the first column."
+        raise DataError(expected(f"'{file.name}'", f"one of {', '.join(readers)}", f"'{file.suffix}'", remedy))
+    if not file.is_file():
+        raise DataError(expected(f"'{file}'", "a file", "nothing there", "Check the path to the embeddings."))
+    return readers[file.suffix.lower()](file, names, key)
+
+
+def _read_csv(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
+    if names is not None or key is not None:
+        remedy = "Leave names and key out: a .csv has its classes in the first column."
+        raise DataError(expected("names and key", "unset for a .csv", repr(key or "names"), remedy))
+    with file.open(newline="", encoding="utf-8-sig") as stream:  # a spreadsheet may write a byte-order mark
+        reader = csv.reader(stream)
+        header = next(reader, [])
+        rows = [(reader.line_num, row) for row in reader if row]
+    if len(header) < 2 or not rows:
+        remedy = "Write 'class,first,second,...' and then one line per class."
+        raise DataError(expected(f"'{file}'", "a header and one line per class", f"{len(rows)} lines", remedy))
+    values = [_numbers(file, line, row, len(header) - 1) for line, row in rows]
+    return Table(tuple(row[0] for _, row in rows), np.array(values), tuple(header[1:]))
+
+
+def _numbers(file: Path, line: int, row: list[str], width: int) -> list[float]:
+    try:
+        numbers = [float(cell) for cell in row[1:]]
+    except ValueError:
+        numbers = []
+    if len(numbers) != width or not all(map(math.isfinite, numbers)):
+        rule = f"a class and {width} finite numbers"
+        raise DataError(expected(f"line {line} of '{file}'", rule, f"'{','.join(row)}'", "Mend that line."))
+    return numbers
+
+
+def _read_npy(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
+    if key is not None:
+        raise DataError(expected("key", "unset for a .npy", f"'{key}'", "A .npy holds one array: leave key out."))
+    beside = file.with_suffix(".txt")
+    if names is None and beside.is_file():
+        names = beside.read_text(encoding="utf-8").split("\n")
+        names = [name.strip() for name in names if name.strip()]
+    return _table(file, np.load(file, allow_pickle=False), names, None)
+
+
+def _read_npz(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
+    with np.load(file, allow_pickle=False) as archive:
+        return _from_arrays(file, {k: archive[k] for k in archive.files}, names, key)
+
+
+def _read_mat(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
+    try:
+        from scipy.io import loadmat  # type: ignore[import-untyped]
+    except ImportError as error:
+        remedy = "It comes with scikit-learn: pip install scikit-learn; or convert the file to .csv."
+        raise DataError(expected("scipy", f"installed to read '{file.name}'", "no such package", remedy)) from error
+    try:
+        arrays = {k: v for k, v in loadmat(file).items() if not k.startswith("__")}
+    except NotImplementedError as error:  # version 7.3 is another format
+        remedy = "Save it in MATLAB with save(..., '-v7')."
+        raise DataError(expected(f"'{file}'", "a MATLAB file up to version 7", "version 7.3", remedy)) from error
+    return _from_arrays(file, arrays, names, key)
+
+
+def _from_arrays(file: Path, arrays: Mapping[str, Any], names: Sequence[str] | None, key: str | None) -> Table:
+    if names is None:
+        inside = next((arrays[k] for k in NAME_KEYS if k in arrays), None)
+        names = None if inside is None else [_text(cell) for cell in np.asarray(inside).ravel()]
+    matrices = [k for k, v in arrays.items() if np.ndim(v) == 2 and np.issubdtype(np.asarray(v).dtype, np.number)]
+    if key is None and len(matrices) == 1:
+        key = matrices[0]
+    if key not in matrices:
+        rule = "the name of one of its matrices"
+        raise DataError(expected(f"key for '{file.name}'", rule, repr(key), nearest(key or "", matrices)))
+    return _table(file, arrays[key], names, key)
+
+
+def _table(file: Path, values: NDArray[Any], names: Sequence[str] | None, key: str | None) -> Table:
+    if names is None:
+        remedy = f"Pass names, or write one per line into '{file.with_suffix('.txt').name}' (for .npy)."
+        raise DataError(expected(f"'{file.name}'", "accompanied by class names", "none", remedy))
+    if values.ndim == 2 and file.suffix.lower() == ".mat" and values.shape[0] != len(names) == values.shape[1]:
+        values = values.T  # MATLAB tables often have a class per column
+    if values.ndim != 2 or len(values) != len(names):
+        rule, remedy = f"a matrix of {len(names)} rows, one per name", "Check that names and file belong together."
+        raise DataError(expected(f"'{file.name}'", rule, f"shape {values.shape}", remedy))
+    return Table(tuple(names), np.asarray(values, dtype=np.float64), key=key)
+
+
+def _text(cell: Any) -> str:
+    """A name out of a numpy string or of MATLAB's nested cells."""
+    while isinstance(cell, np.ndarray):
+        cell = cell.item() if cell.size == 1 else "".join(map(str, cell.ravel()))
+    return str(cell).strip()

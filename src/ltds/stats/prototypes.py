@@ -1,0 +1,111 @@
+"""Prototypes: running means of features per domain and class, and their completed image in the semantic space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Start = Literal["first_visit", "zero"]
+
+
+@dataclass(frozen=True)
+class PrototypeView:
+    """The prototypes of the T domains of a batch, with that batch blended in.
+
+    domains (T,), ascending indices into `Prototypes.value`; value v (T,C,D), the batch's part in the graph, the rest
+    constant; present M (T,C). slots (U,) and rows (U,D) are what `commit` writes: flat (domain, class) and new values.
+    """
+
+    domains: Tensor
+    value: Tensor
+    present: Tensor
+    slots: Tensor
+    rows: Tensor
+
+    def detach(self) -> PrototypeView:
+        """The same prototypes outside any graph, as meta-test uses them."""
+        return replace(self, value=self.value.detach(), rows=self.rows.detach())
+
+
+class Prototypes(nn.Module):
+    """Buffers value (K,C,D) and present (K,C). `blended` is pure; `commit` alone changes them.
+
+    `shared` keeps one prototype per class over all domains (the paper's ablation k): K = 1. `epsilon` is added to the
+    count of each mean, `start="zero"` blends the first batch with zeros (both: the released code).
+    """
+
+    value: Tensor
+    present: Tensor
+
+    def __init__(
+        self,
+        domains: int,
+        classes: int,
+        width: int,
+        *,
+        momentum: float = 0.5,
+        start: Start = "first_visit",
+        in_graph: bool = True,
+        epsilon: float = 0.0,
+        shared: bool = False,
+    ) -> None:
+        super().__init__()
+        self.momentum, self.start, self.in_graph, self.epsilon, self.shared = momentum, start, in_graph, epsilon, shared
+        kept = 1 if shared else domains
+        self.register_buffer("value", torch.zeros(kept, classes, width))
+        self.register_buffer("present", torch.zeros(kept, classes, dtype=torch.bool))
+
+    def blended(self, features: Tensor, labels: Tensor, domains: Tensor) -> PrototypeView:
+        """The view after this batch: features (N,D), labels (N,), domains (N,).
+
+        Supplement, "Online Estimation": v_c <- .5 mean_{y_i = c} f(x_i) + .5 v_c (old) for each class c of the batch.
+        Reading: the first visit stores the mean itself, for there is no old value.
+        """
+        C = self.present.shape[1]
+        if self.shared:
+            domains = torch.zeros_like(domains)
+        visited = domains.unique()  # type: ignore[no-untyped-call]
+        slots, row = (domains * C + labels).unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        features = (features if self.in_graph else features.detach()).to(self.value.dtype)
+        sums = features.new_zeros(len(slots), features.shape[1]).index_add(0, row, features)
+        counts = features.new_zeros(len(slots)).index_add(0, row, features.new_ones(len(row)))
+        mean = sums / (counts + self.epsilon)[:, None]
+        old = self.value.flatten(0, 1)[slots]
+        rows = torch.lerp(mean, old, self.momentum)
+        if self.start == "first_visit":
+            rows = torch.where(self.present.flatten()[slots, None], rows, mean)
+        local = torch.searchsorted(visited, slots // C) * C + slots % C
+        value = self.value[visited].flatten(0, 1).index_copy(0, local, rows)
+        present = self.present[visited].flatten().index_fill(0, local, True)
+        shape = (len(visited), C)
+        return PrototypeView(visited, value.view(*shape, -1), present.view(shape), slots, rows)
+
+    @torch.no_grad()
+    def commit(self, view: PrototypeView) -> None:
+        """Write what the view's batch changed."""
+        self.value.flatten(0, 1)[view.slots] = view.rows.to(self.value.dtype)
+        self.present.flatten()[view.slots] = True
+
+
+def completed(view: PrototypeView, semantics: Tensor, to_semantic: Callable[[Tensor], Tensor]) -> Tensor:
+    """(T,C,S) s^: unit e(v) where a prototype is present, s elsewhere: semantics s (C,S), unit rows.
+
+    s^n = e(v^n) . M^n + s . (1 - M^n). e runs once per domain, in order, over the present rows only, so that its
+    BatchNorm never sees a filled row. A domain with fewer than two prototypes has no batch statistics: it is all s.
+    """
+    return torch.stack([_filled(v, m, semantics, to_semantic) for v, m in zip(view.value, view.present, strict=True)])
+
+
+def _filled(value: Tensor, present: Tensor, semantics: Tensor, to_semantic: Callable[[Tensor], Tensor]) -> Tensor:
+    rows = present.nonzero().squeeze(1)
+    if len(rows) < 2:
+        return semantics
+    if len(rows) == len(present):  # no copy of a full table
+        return F.normalize(to_semantic(value), dim=-1).to(semantics.dtype)
+    projected = F.normalize(to_semantic(value[rows]), dim=-1)
+    return semantics.index_copy(0, rows, projected.to(semantics.dtype))

@@ -1,0 +1,175 @@
+"""Eqs. (4) and (5) against their slow twins; the fused way against the plain one; memory of the fused one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from ltds.core.errors import ConfigError
+from ltds.losses import fused as fused_module
+from ltds.losses import linear as linear_module
+from ltds.losses.alignment import align_prototypes, back_to_visual, prototype_contrast
+from ltds.losses.fused import FUSED_FROM, in_range
+from ltds.losses.linear import linear_cross_entropy
+from reference import equations as eq
+
+SPHERE = {"margin": 0.1, "temperature": 1 / 30}
+
+
+def tables(T, C, S=5, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(T + 1, C, S, generator=generator, dtype=torch.float64)
+    unit = F.normalize(rows, dim=-1).to(dtype)
+    return unit[:T].clone().requires_grad_(), unit[T]
+
+
+def heads(T, C, D=4, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((T, C, D), (C, D), (C,))
+    return [torch.randn(*s, generator=generator, dtype=torch.float64).requires_grad_() for s in shapes]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of a few rows, so that small tables cross many block borders."""
+    monkeypatch.setattr(fused_module, "ROWS", 6)
+    monkeypatch.setattr(linear_module, "ROWS", 6)
+
+
+@pytest.mark.parametrize("C", [2, 4])
+def test_pair_equals_the_slow_twin(C):
+    (m, n), _ = tables(2, C)
+    loss = prototype_contrast(m, n, **SPHERE)
+    for c in range(C):
+        twin = eq.s2s_of_class(m.tolist(), n.tolist(), c, 0.1, 1 / 30)
+        assert loss[c].item() == pytest.approx(float(twin), abs=1e-11)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("negatives", ["paper", "released"])
+@pytest.mark.parametrize("to_semantics", [True, False])
+@pytest.mark.parametrize(("T", "C"), [(1, 3), (2, 2), (3, 4)])
+def test_all_pairs_equal_the_slow_twin(T, C, negatives, to_semantics, fused):
+    t, s = tables(T, C)
+    options = {"negatives": negatives, "to_semantics": to_semantics}
+    loss = align_prototypes(t, s, fused=fused, **options, **SPHERE)
+    twin = eq.align(t.tolist(), s.tolist(), 0.1, 1 / 30, negatives == "released", to_semantics)
+    assert loss.item() == pytest.approx(float(twin), abs=1e-11)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("cycle", ["s2s", "z2s"])
+@pytest.mark.parametrize("T", [1, 3])
+def test_back_to_visual_equals_the_slow_twin(T, cycle, fused):
+    visual, W, b = heads(T, 4)
+    cycled, s = tables(T, 4)
+    loss = back_to_visual(visual, W, b, 3 * cycled, s, weights=(0.7, 0.4), cycle=cycle, fused=fused, **SPHERE)
+    twins = [
+        eq.s2z(v, W.tolist(), b.tolist(), c, s.tolist(), 0.1, 1 / 30, (0.7, 0.4), 1.0 if cycle == "s2s" else 0.0)
+        for v, c in zip(visual.tolist(), (3 * cycled).tolist(), strict=True)
+    ]
+    assert loss.item() == pytest.approx(float(sum(twins)) / T, abs=1e-11)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("negatives", ["paper", "released"])
+@pytest.mark.parametrize("to_semantics", [True, False])
+@pytest.mark.parametrize(("T", "C"), [(1, 13), (2, 40), (3, 13), (3, 41)])
+def test_fused_equals_plain_with_its_gradient(T, C, negatives, to_semantics):
+    t, s = tables(T, C)
+    options = {"negatives": negatives, "to_semantics": to_semantics, **SPHERE}
+    losses = [align_prototypes(t, s, fused=fused, **options) for fused in (True, False)]
+    assert_close(*losses, rtol=0, atol=1e-11)
+    if T > 1 or to_semantics:
+        assert_close(*(torch.autograd.grad(2 * loss, t)[0] for loss in losses), rtol=0, atol=1e-11)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("cycle", ["s2s", "z2s"])
+@pytest.mark.parametrize("C", [7, 41])
+def test_fused_cycle_and_classification_equal_plain(C, cycle):
+    inputs = [*heads(3, C), tables(3, C)[0]]
+    s = tables(3, C)[1]
+    losses = [back_to_visual(*inputs, s, cycle=cycle, fused=fused, **SPHERE) for fused in (True, False)]
+    assert_close(*losses, rtol=0, atol=1e-11)
+    for pair in zip(*(torch.autograd.grad(loss, inputs) for loss in losses), strict=True):
+        assert_close(*pair, rtol=0, atol=1e-11)
+
+
+def test_fused_in_float32_agrees_with_float64():
+    t, s = tables(3, 300, S=32, dtype=torch.float32)
+    single = align_prototypes(t, s, fused=True, **SPHERE)
+    double = align_prototypes(t.detach().double().requires_grad_(), s.double(), fused=True, **SPHERE)
+    assert single.item() == pytest.approx(double.item(), rel=1e-5)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_gradcheck():
+    t, s = tables(3, 4, S=3)
+    soft = {"margin": 0.1, "temperature": 0.5}
+    for fused in (False, True):
+        assert torch.autograd.gradcheck(lambda x, f=fused: align_prototypes(x, s, fused=f, **soft), t)
+        inputs = (*heads(2, 4), tables(2, 4, S=3)[0])
+        assert torch.autograd.gradcheck(lambda *x, f=fused: back_to_visual(*x, s, fused=f, **soft), inputs)
+    assert torch.autograd.gradgradcheck(lambda x: align_prototypes(x, s, fused=False, **soft), t)
+
+
+def test_fused_refuses_second_order_aloud():
+    t, s = tables(2, 4)
+    W, b = heads(2, 5, D=5)[1:]
+    for loss in (
+        align_prototypes(t, s, fused=True, **SPHERE),
+        linear_cross_entropy(t[0], W, b, torch.arange(4), fused=True),
+    ):
+        with pytest.raises(ConfigError, match="fused=False"):
+            torch.autograd.grad(0.1 * loss, t, create_graph=True)
+        assert torch.autograd.grad(0.1 * loss, t)[0].abs().max() > 0
+
+
+def test_far_logits_do_not_overflow():
+    rows, labels = torch.tensor([[200.0], [-200.0]]), torch.tensor([0, 0])
+    W, b = torch.tensor([[1.0], [-1.0]]), torch.zeros(2)
+    assert_close(linear_cross_entropy(rows, W, b, labels, fused=True), torch.tensor(200.0))
+
+
+def test_temperature_too_low_for_float32_takes_the_plain_way():
+    t, s = tables(2, 4, dtype=torch.float32)
+    assert in_range(t, 0.1, 1 / 50)
+    assert not in_range(t, 0.1, 1 / 200)
+    cold = {"margin": 0.1, "temperature": 1 / 200}
+    loss = align_prototypes(t, s, fused=True, **cold)
+    twin = align_prototypes(t.double(), s.double(), fused=False, **cold)
+    assert loss.item() == pytest.approx(twin.item(), rel=1e-4)
+
+
+def test_semantics_that_learn_get_their_gradient():
+    t, s = tables(2, 4)
+    s.requires_grad_()
+    pairs = [torch.autograd.grad(align_prototypes(t, s, fused=f, **SPHERE), s)[0] for f in (True, False)]
+    assert_close(*pairs)
+    assert pairs[0].abs().max() > 0
+
+
+def saved_bytes(function):
+    """Bytes of the distinct tensors that autograd keeps for the backward pass of `function()`."""
+    kept = {}
+
+    def remember(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(remember, lambda x: x):
+        result = function()
+    del result
+    return sum(kept.values())
+
+
+def test_automatic_choice_keeps_memory_linear_in_classes():
+    def kept(C):
+        t, s = tables(3, C, S=8, dtype=torch.float32)
+        visual, W, b = (x.detach().float().requires_grad_() for x in heads(3, C))
+        return saved_bytes(lambda: align_prototypes(t, s, **SPHERE) + back_to_visual(visual, W, b, t, s, **SPHERE))
+
+    assert kept(4 * FUSED_FROM) < 4.2 * kept(FUSED_FROM)

@@ -1,0 +1,138 @@
+"""ClassEmbeddings: scaling, order, matching of names, every file type, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from ltds.core.errors import DataError
+from ltds.semantics.embeddings import ClassEmbeddings
+
+NAMES = ("grizzly+bear", "fox", "Killer whale")
+ROWS = np.array([[3.0, 4.0], [0.0, -2.0], [1.0, 0.0]])
+UNIT = torch.tensor([[0.6, 0.8], [0.0, -1.0], [1.0, 0.0]])
+
+
+def test_rows_are_scaled_to_unit_length_once():
+    embeddings = ClassEmbeddings(NAMES, torch.from_numpy(ROWS), {"model": "by hand"})
+    assert_close(embeddings.vectors, UNIT)
+    assert embeddings.vectors.dtype == torch.float32
+    assert embeddings.width == 2
+    random = ClassEmbeddings(NAMES, torch.randn(3, 300))
+    assert torch.equal(ClassEmbeddings(NAMES, random.vectors).vectors, random.vectors)  # bit for bit
+
+
+def test_aligned_to_orders_subsets_and_matches_loosely():
+    embeddings = ClassEmbeddings(NAMES, torch.from_numpy(ROWS), {"model": "by hand"})
+    aligned = embeddings.aligned_to(["killer_whale", "grizzly bear"])
+    assert aligned.names == ("killer_whale", "grizzly bear")
+    assert_close(aligned.vectors, UNIT[[2, 0]])
+    assert aligned.provenance == {"model": "by hand"}
+
+
+def test_an_exact_name_goes_before_a_loose_one():
+    embeddings = ClassEmbeddings(("a b", "a_b"), torch.eye(2))
+    assert_close(embeddings.aligned_to(["a_b", "a b"]).vectors, torch.eye(2)[[1, 0]])
+    with pytest.raises(DataError, match="none for 'A-B'"):
+        embeddings.aligned_to(["A-B"])  # either could be meant
+
+
+def test_missing_classes_are_named_with_the_nearest():
+    embeddings = ClassEmbeddings(NAMES, torch.from_numpy(ROWS))
+    with pytest.raises(DataError, match=r"none for 'foxes' \(nearest: 'fox'\), 'zebra'\."):
+        embeddings.aligned_to(["foxes", "fox", "zebra"])
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "message"),
+    [
+        (("a", "b", "a"), ROWS, "unique, but got repeated: a"),
+        (("a", "b"), ROWS, r"a table of 2 rows, one per name, but got \(3, 2\)"),
+        (("a", "b", "c"), ROWS[:, 0], "a table of 3 rows"),
+        (("a", "b", "c"), np.array([[1.0, np.nan], [1, 1], [np.inf, 0]]), "NaN or inf for a, c"),
+        (("a", "b", "c"), np.array([[1.0, 0], [0, 0], [0, 1]]), "zero for b"),
+    ],
+)
+def test_unusable_tables_are_refused(names, rows, message):
+    with pytest.raises(DataError, match=message):
+        ClassEmbeddings(names, torch.from_numpy(rows))
+
+
+def write(tmp_path, kind):
+    file = tmp_path / f"table.{kind}"
+    if kind == "csv":
+        lines = [f"{name},{a},{b}" for name, (a, b) in zip(NAMES, ROWS, strict=True)]
+        file.write_text("class,x,y\n" + "\n".join(lines) + "\n")
+    elif kind == "npy":
+        np.save(file, ROWS)
+        file.with_suffix(".txt").write_text("\n".join(NAMES) + "\n")
+    elif kind == "npz":
+        np.savez(file, vectors=ROWS, class_names=np.array(NAMES))
+    else:
+        io = pytest.importorskip("scipy.io")
+        cells = np.array([[name] for name in NAMES], dtype=object)
+        io.savemat(file, {"att": ROWS.T, "allclasses_names": cells})
+    return file
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy", "npz", "mat"])
+def test_reads_every_file_type(tmp_path, kind):
+    embeddings = ClassEmbeddings.from_table(write(tmp_path, kind))
+    assert embeddings.names == NAMES
+    assert_close(embeddings.vectors, UNIT)
+    assert embeddings.provenance["file"] == f"table.{kind}"
+
+
+def test_several_arrays_need_a_key(tmp_path):
+    file = tmp_path / "two.npz"
+    np.savez(file, glove=ROWS, minilm=ROWS[:, :1] + 5, class_names=np.array(NAMES))
+    with pytest.raises(DataError, match="Choices: glove, minilm"):
+        ClassEmbeddings.from_table(file)
+    with pytest.raises(DataError, match="Did you mean 'glove'"):
+        ClassEmbeddings.from_table(file, key="gloves")
+    assert_close(ClassEmbeddings.from_table(file, key="glove").vectors, UNIT)
+
+
+def test_names_can_be_given(tmp_path):
+    file = tmp_path / "bare.npy"
+    np.save(file, ROWS)
+    with pytest.raises(DataError, match=r"write one per line into 'bare\.txt'"):
+        ClassEmbeddings.from_table(file)
+    assert ClassEmbeddings.from_table(file, names=["a", "b", "c"]).names == ("a", "b", "c")
+    with pytest.raises(DataError, match="a matrix of 2 rows"):
+        ClassEmbeddings.from_table(file, names=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("class,x\na,1\nb,many\n", "line 3 of .* a class and 1 finite numbers, but got 'b,many'"),
+        ("class,x\na,1\nb,nan\n", "line 3 of .* but got 'b,nan'"),
+        ("class,x,y\na,1,2\n\nb,3\n", "line 4 of .* a class and 2 finite numbers, but got 'b,3'"),
+        ("class\na\n", "a header and one line per class"),
+        ("", "a header and one line per class"),
+    ],
+)
+def test_bad_csv_names_the_line(tmp_path, text, message):
+    file = tmp_path / "bad.csv"
+    file.write_text(text)
+    with pytest.raises(DataError, match=message):
+        ClassEmbeddings.from_table(file)
+
+
+def test_unknown_types_and_missing_files(tmp_path):
+    with pytest.raises(DataError, match=r"one of \.csv, \.npy, \.npz, \.mat"):
+        ClassEmbeddings.from_table(tmp_path / "table.pkl")
+    with pytest.raises(DataError, match="a file, but got nothing there"):
+        ClassEmbeddings.from_table(tmp_path / "table.csv")
+
+
+def test_mat_without_scipy_says_what_to_install(tmp_path, monkeypatch):
+    file = write(tmp_path, "mat")
+    monkeypatch.setitem(sys.modules, "scipy.io", None)
+    with pytest.raises(DataError, match="pip install scikit-learn"):
+        ClassEmbeddings.from_table(file)
