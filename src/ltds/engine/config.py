@@ -121,7 +121,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "bestiary": {
         "data": {"size": 32, "batch": 32, "augmentation": {"scale": [0.5, 1.0]}},
         "backbone": {"stem": "medium", "width": 32},
-        "schedule": {"epochs": 30, "steps_per_epoch": 20},
+        "schedule": {"epochs": 20, "steps_per_epoch": 20},
     }
 }
 

@@ -81,11 +81,12 @@ def _weighted_contrast(
     tables: Tensor, semantics: Tensor, directions: Directions, margin: float, temperature: float, fused: bool | None
 ) -> Tensor:
     """Sum over directions of weight x mean over classes, by whichever way was chosen."""
-    tables = tables.to(semantics.dtype)  # half precision comes from autocast, never from here
+    tables = tables.to(semantics.dtype)  # may come in half precision from autocast: too coarse over tau
     possible = not semantics.requires_grad and in_range(tables, margin, temperature)
     if possible and takes_fused(fused, tables.shape[1]):
         return fused_contrast(tables, semantics, directions, margin, temperature)
-    losses = _contrast(tables, semantics, directions, margin, temperature).mean(-1)
+    with torch.autocast(tables.device.type, enabled=False):
+        losses = _contrast(tables, semantics, directions, margin, temperature).mean(-1)
     return (losses * directions.weight.to(losses)).sum()
 
 

@@ -13,7 +13,8 @@ def semantic_logits(projected: Tensor, labels: Tensor, table: Tensor, *, margin:
     q_c = (u(e(f(x)))^T t_c - alpha [c = y]) / tau with u(x) = x / max(|x|, 1e-12): projected e(f(x)) (N,S), of any
     length; labels (N,); table t (..., C, S) with unit rows.
     """
-    cosine = F.normalize(projected, dim=-1) @ table.transpose(-1, -2)
+    with torch.autocast(table.device.type, enabled=False):  # over tau, the error of a half precision cosine is a tenth
+        cosine = F.normalize(projected.to(table.dtype), dim=-1) @ table.transpose(-1, -2)
     true = labels[:, None] == torch.arange(table.shape[-2], device=labels.device)
     return (cosine - margin * true.to(cosine.dtype)) / temperature
 
