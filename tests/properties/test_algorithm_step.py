@@ -164,7 +164,7 @@ def test_first_order(activation, mtr, fused):
 
 
 def test_second_order():
-    """METHODS 5 (i): equal to the numerical derivative of the total loss."""
+    """Equal to the numerical derivative of the total loss."""
     net, case = make_model(SMOOTH[0]), make_case(SMOOTH[1])
     gradient, _, _ = step_gradient(net, case, second_order=True)
     together = np.concatenate([gradient[name].numpy().ravel() for name in algorithm.SHAPES])
@@ -177,7 +177,7 @@ def test_second_order():
 
 
 def test_without_inner_rate_it_is_multi_domain_training():
-    """METHODS 5 (ii): beta1 = 0 makes both orders the gradient of L_mtr + .3 L_mte at theta."""
+    """beta1 = 0 makes both orders the gradient of L_mtr + .3 L_mte at theta."""
     net, case = make_model(SMOOTH[0]), make_case(SMOOTH[1], beta1=0.0)
     first, _, _ = step_gradient(net, case, second_order=False)
     second, _, _ = step_gradient(net, case, second_order=True)
@@ -186,7 +186,7 @@ def test_without_inner_rate_it_is_multi_domain_training():
 
 
 def test_bare_it_is_sgd_on_cross_entropy():
-    """METHODS 5 (iii): equal counts, all weights 0, no meta-test: the gradient of cross-entropy alone."""
+    """Equal counts, all weights 0, no meta-test: the gradient of cross-entropy alone."""
     equal = [[7.0] * C] * 3
     net, case = make_model(SMOOTH[0]), make_case(SMOOTH[1], mtr=(1,), w=(0, 0, 0, 0), w_mte=0.0, n=equal, strength=0)
     gradient, _, _ = step_gradient(net, case, second_order=False)

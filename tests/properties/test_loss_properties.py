@@ -62,7 +62,7 @@ def test_counts_matter_only_relative_to_each_other(seed, C, N, factor):
 @quick
 @given(seeds, st.integers(3, 7), samples, st.booleans())
 def test_absent_class_moves_nothing(seed, C, N, full):
-    """METHODS 5 (iv): the classifier row of a class absent everywhere gets no gradient from Eqs. (2) and (8)."""
+    """The classifier row of a class absent everywhere gets no gradient from Eqs. (2) and (8)."""
     normal, labels = draw(seed), labels_of(seed, C - 1, N)
     W, b, f = normal(C, D).requires_grad_(), normal(C).requires_grad_(), normal(N, D)
     root = normal(C, D, D)

@@ -9,7 +9,7 @@ import typer
 
 from ltds.cli.screen import SCREEN
 
-METHODS = ("agg", "dc")
+METHODS = ("agg", "ltds")
 HELD_OUT = "woodblock"
 
 

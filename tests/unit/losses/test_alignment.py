@@ -173,3 +173,13 @@ def test_automatic_choice_keeps_memory_linear_in_classes():
         return saved_bytes(lambda: align_prototypes(t, s, **SPHERE) + back_to_visual(visual, W, b, t, s, **SPHERE))
 
     assert kept(4 * FUSED_FROM) < 4.2 * kept(FUSED_FROM)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_autocast_does_not_coarsen_the_cosines(fused):
+    t, s = tables(2, 6, dtype=torch.float32)
+    loss = align_prototypes(t, s, fused=fused, **SPHERE)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert_close(align_prototypes(t, s, fused=fused, **SPHERE), loss, rtol=1e-6, atol=0)
+        coarse = align_prototypes(t.bfloat16(), s, fused=fused, **SPHERE)
+    assert coarse.dtype == torch.float32
