@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def run(self) -> RunDirectory:
-        return RunDirectory(self.out / f"{self.method}-{self.held_out}-{self.seed}")
+        return RunDirectory(self.out / f"{self.method}-{self.held_out or 'oracle'}-{self.seed}")
 
 
 def work(cell: Cell) -> Cell:

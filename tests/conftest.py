@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from ltds.data.manifest import Manifest
 from toy import write_dataset
+
+torch.set_num_threads(1)  # several tests run at once, and two threads on small tensors only get in each other's way
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,7 @@ def _restore_optimizer(optimizer: torch.optim.Optimizer, method: nn.Module, tens
         if name.startswith("optimizer."):
             _, key, parameter = name.split(".", 2)
             target = parameters[parameter]
-            optimizer.state[target][key] = value.to(target.device)
+            optimizer.state[target][key] = torch.empty_like(target).copy_(value)  # in the parameter's own layout
 
 
 def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -32,7 +32,7 @@ def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop
     every = session.config.run.checkpoint_every or schedule.steps_per_epoch
     with Journal(run, standing.step) as journal, progress.track("Training", schedule.steps, standing.step) as advance:
         for batch in session.loader.batches(standing.step, stop):
-            loss = _step(session, batch, standing.step, journal)
+            loss = take_step(session, batch, standing.step, journal)
             standing = replace(standing, step=standing.step + 1)
             if standing.step % schedule.steps_per_epoch == 0:
                 standing = _validate(session, run, standing, journal)
@@ -60,7 +60,8 @@ def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> 
     run.mark_done()
 
 
-def _step(session: Session, batch: Batch, step: int, journal: Journal) -> float:
+def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> float:
+    """One step of training, written to the journal; its loss."""
     config, started = session.config, time.perf_counter()
     clock = Clock(config.run.seed, step, config.schedule.steps, config.schedule.steps_per_epoch)
     reseed_global(config.run.seed, "step", step)
