@@ -134,7 +134,11 @@ def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
 
     Every mistake is reported at once: in the common groups, in the method's name and in its settings.
     """
-    tables = merge({"data": {}}, RECIPES.get(dataset, {}), *layers)
+    given = merge({"data": {}}, *layers)
+    recipe = dict(RECIPES.get(dataset, {}))
+    if "name" in given.get("backbone", {}):
+        recipe.pop("backbone", None)  # it suits another network than the one that was asked for
+    tables = merge(recipe, given)
     method = dict(tables.pop("method", {}))
     name = str(method.pop("name", "agg"))
     common, problems = check(_Common, tables)

@@ -75,6 +75,9 @@ def test_a_recipe_serves_where_the_user_says_nothing() -> None:
     assert (plain.data.size, plain.schedule.epochs) == (recipe["data"]["size"], recipe["schedule"]["epochs"])
     own = resolve(DATA, {"data": {"size": 48}}, dataset="bestiary")
     assert (own.data.size, own.data.batch) == (48, plain.data.batch)
+    assert plain.backbone.width == recipe["backbone"]["width"]
+    named = resolve(DATA, {"backbone": {"name": "resnet18"}}, dataset="bestiary")
+    assert (named.backbone.name, named.backbone.width) == ("resnet18", 64)
 
 
 def test_defaults_are_the_paper_s() -> None:
