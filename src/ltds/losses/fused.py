@@ -21,7 +21,7 @@ ROWS = 384
 """Rows of one block: fewer make the products inefficient, more save less of the symmetric half."""
 
 FUSED_FROM = 200
-"""Classes from which the fused way is the quicker one (measured by benchmarks/method_part.py)."""
+"""Classes from which the fused way is the quicker one (measured by benchmarks/step.py --part method)."""
 
 
 def takes_fused(fused: bool | None, classes: int) -> bool:
