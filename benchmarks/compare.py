@@ -24,6 +24,7 @@ import numpy as np
 
 from ltds.cli.screen import Screen
 from ltds.core.config import parse_overrides
+from ltds.core.errors import ConfigError
 from ltds.core.files import write_json, write_text
 from ltds.core.runs import RunDirectory
 from ltds.data.builders.bestiary import build
@@ -51,26 +52,30 @@ def work(cell: Cell) -> Cell:
     from ltds.engine.config import resolve
     from ltds.engine.start import create_run, resume_run
 
-    if cell.run.exists:
-        resume_run(cell.run)
-        return cell
     manifest = Manifest.read(cell.data)
     layer = {
         "data": {"root": str(cell.data.resolve()), "held_out": cell.held_out},
         "method": {"name": cell.method},
         "run": {"seed": cell.seed, "threads": 1},
     }
-    create_run(cell.run, resolve(layer, parse_overrides(cell.overrides), dataset=manifest.name), manifest)
+    config = resolve(layer, parse_overrides(cell.overrides), dataset=manifest.name)
+    if not cell.run.exists:
+        create_run(cell.run, config, manifest)
+    elif resolve(cell.run.read_config()) != config:
+        raise ConfigError(
+            f"Expected '{cell.run.path}' to have these settings, but it has others. Choose another --out."
+        )
+    elif not cell.run.done:
+        resume_run(cell.run)
     return cell
 
 
 def train_all(cells: list[Cell], jobs: int, screen: Screen) -> None:
-    left = [cell for cell in cells if not cell.run.done]
     with (
         ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool,
-        screen.track("Runs", len(cells), len(cells) - len(left)) as advance,
+        screen.track("Runs", len(cells)) as advance,
     ):
-        for future in as_completed([pool.submit(work, cell) for cell in left]):
+        for future in as_completed([pool.submit(work, cell) for cell in cells]):
             cell = future.result()
             accuracy = cell.run.read_metrics()["choices"]["model"]["validation_accuracy"]
             advance(note=cell.run.path.name)

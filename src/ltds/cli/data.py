@@ -40,7 +40,7 @@ def build(
 def show(
     data: Dataset,
     out: Annotated[Path, typer.Option(help="PNG file to write.")] = Path("sheet.png"),
-    size: Annotated[int, typer.Option(help="Side of each picture in pixels.")] = 64,
+    size: Annotated[int, typer.Option(help="Side of each picture in pixels.", min=16, max=224)] = 64,
 ) -> None:
     """Draw a contact sheet: a row for each class, a column for each domain.
 

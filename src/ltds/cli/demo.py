@@ -15,6 +15,9 @@ HELD_OUT = "woodblock"
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the page.")] = Path("runs/demo"),
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting for both runs, e.g. --set schedule.epochs=5.")
+    ] = None,
 ) -> None:
     """Build the embedded dataset, train two methods with one domain held out, compare them on a page.
 
@@ -22,6 +25,7 @@ def demo(
     """
     from ltds.cli.report import show
     from ltds.cli.source import open_data
+    from ltds.core.config import parse_overrides
     from ltds.core.runs import RunDirectory
     from ltds.engine.config import resolve
     from ltds.engine.start import create_run, resume_run
@@ -29,8 +33,9 @@ def demo(
     from ltds.report.page import write_page
 
     manifest = open_data("bestiary")
-    runs = [RunDirectory(out / f"{method}-{HELD_OUT}") for method in METHODS]
-    for method, run in zip(METHODS, runs, strict=True):
+    data = {"root": str(manifest.root.resolve()), "held_out": HELD_OUT}
+    runs = {method: RunDirectory(out / f"{method}-{HELD_OUT}") for method in METHODS}
+    for method, run in runs.items():
         if run.done:
             SCREEN.say(f"{method}: done already ({run.path})")
         elif run.exists:
@@ -38,11 +43,10 @@ def demo(
             resume_run(run, SCREEN)
         else:
             SCREEN.say(f"{method}: training with '{HELD_OUT}' held out")
-            data = {"root": str(manifest.root.resolve()), "held_out": HELD_OUT}
-            create_run(
-                run, resolve({"data": data, "method": {"name": method}}, dataset=manifest.name), manifest, SCREEN
-            )
+            layers = {"data": data, "method": {"name": method}}, parse_overrides(overrides or [])
+            create_run(run, resolve(*layers, dataset=manifest.name), manifest, SCREEN)
+    collection = collect([run.path for run in runs.values()])
     page = out / "report.html"
-    write_page(collect([run.path for run in runs]), page)
-    show([run.path for run in runs])
+    write_page(collection, page)
+    show(collection)
     print(page)

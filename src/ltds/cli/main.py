@@ -54,6 +54,13 @@ def run() -> None:
     except LtdsError as error:
         print(f"ltds: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        print(
+            f"ltds: Expected to be able to use '{error.filename}', but the system says: {error.strerror}. "
+            "Check the path, its permissions and the space left, or name another with --out.",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     except Exception:
         traceback.print_exc()
         print(

@@ -29,37 +29,36 @@ def report(
     """
     from ltds.report.collect import collect
 
-    for file in out or []:
-        if file.suffix not in (".html", *_writers()):
+    files = out or []
+    for file in files:
+        if file.suffix not in _writers():
             raise ConfigError(
                 f"Expected --out to end in .html, .md, .csv or .tex, but got '{file}'. Rename it to a known ending."
             )
-    show(runs)
-    for file in out or []:
-        if file.suffix == ".html":
-            from ltds.report.page import write_page
-
-            write_page(collect(runs), file)
-        else:
-            write_text(file, _writers()[file.suffix](collect(runs)))
-        SCREEN.say(f"Wrote {file}")
+    collection = collect(runs)
+    show(collection)
+    with SCREEN.track("Writing", len(files)) as advance:
+        for file in files:
+            _writers()[file.suffix](collection, file)
+            advance(note=str(file))
+            SCREEN.say(f"Wrote {file}")
 
 
-def show(runs: list[Path]) -> None:
-    """Print the table, and a sentence for each run that could not be read."""
-    from ltds.report.collect import collect
+def show(collection: Collection) -> None:
+    """Print the table, and a sentence for each thing that a reader of it should know."""
     from ltds.report.table import legend, tables_of, terminal_rows
 
-    collection = collect(runs)
     header, rows = terminal_rows(collection)
     SCREEN.table(header, rows)
-    for line in legend(tables_of(collection)):
+    for line in [*legend(tables_of(collection)), *collection.problems]:
         SCREEN.say(line)
-    for problem in collection.problems:
-        SCREEN.say(f"Left out: {problem}")
 
 
-def _writers() -> dict[str, Callable[[Collection], str]]:
+def _writers() -> dict[str, Callable[[Collection, Path], None]]:
+    from ltds.report.page import write_page
     from ltds.report.table import csv_table, latex_table, markdown_table
 
-    return {".md": markdown_table, ".csv": csv_table, ".tex": latex_table}
+    def text(make: Callable[[Collection], str]) -> Callable[[Collection, Path], None]:
+        return lambda collection, file: write_text(file, make(collection))
+
+    return {".html": write_page, ".md": text(markdown_table), ".csv": text(csv_table), ".tex": text(latex_table)}

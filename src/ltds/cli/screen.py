@@ -45,23 +45,30 @@ class Screen:
             def advance(amount: int = 1, note: str = "") -> None:
                 progress.update(task, advance=amount, note=note)
 
-            if not self.bars and self.verbose:
-                print(f"{title}: {done} of {total}", file=sys.stderr, flush=True)
-            yield advance
+            yield self._lines(title, total, done, advance) if self.verbose and not self.bars else advance
+
+    @staticmethod
+    def _lines(title: str, total: int, done: int, advance: Advance) -> Advance:
+        """Plain lines where there is no terminal for a bar: one for each tenth of the work."""
+        position = done
+
+        def line(amount: int = 1, note: str = "") -> None:
+            nonlocal position
+            before, position = position, position + amount
+            if 10 * before // max(total, 1) != 10 * position // max(total, 1):
+                print(f"{title}: {position} of {total} {note}".rstrip(), file=sys.stderr, flush=True)
+            advance(amount, note)
+
+        return line
 
     def say(self, text: str) -> None:
         """A line of news on standard error."""
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
-    def detail(self, text: str) -> None:
-        """A line that only `-v` shows."""
-        if self.verbose and not self.quiet:
-            print(text, file=sys.stderr, flush=True)
-
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A result, on standard output: first column left, the others right."""
-        table = Table(title=title or None, title_justify="left", header_style="bold")
+        table = Table(header_style="bold")
         for i, name in enumerate(header):
             table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
         for row in rows:

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from ltds.cli.screen import SCREEN
-from ltds.data.builders.bestiary import build as build_bestiary
+from ltds.core.config import parse
+from ltds.data.builders.bestiary import BestiaryConfig, build
 from ltds.data.manifest import Manifest
 
 
@@ -17,6 +18,10 @@ def data_home() -> Path:
 
 def open_data(name: str) -> Manifest:
     """The dataset in the folder `name`, or the embedded one called `name`, built first where need be."""
-    if name == "bestiary" and not (Path(name) / "manifest.json").is_file():
-        return build_bestiary(data_home() / name, progress=SCREEN)
-    return Manifest.read(Path(name))
+    if name != "bestiary" or (Path(name) / "manifest.json").is_file():
+        return Manifest.read(Path(name))
+    root = data_home() / name
+    config = BestiaryConfig()
+    if (root / "manifest.json").is_file():  # built before, perhaps with other settings: take it as it is
+        config = parse(BestiaryConfig, Manifest.read(root).provenance.get("config", {}))
+    return build(root, config, progress=SCREEN)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,22 +65,22 @@ def start_run(out: Path, data: str, layers: list[dict[str, Any]]) -> None:
     from ltds.core.config import merge
     from ltds.core.runs import RunDirectory
     from ltds.engine.config import resolve
-    from ltds.engine.start import create_run
+    from ltds.engine.start import create_run, refuse_existing
 
     run = RunDirectory(out)
-    if run.exists:
-        raise ConfigError(
-            f"Expected '{out}' to be a new folder, but it holds a run. Continue it with 'ltds train --resume {out}', "
-            "or choose another --out."
-        )
-    source = data or merge(*layers).get("data", {}).get("root", "")
+    refuse_existing(run)
+    given = merge(*layers).get("data", {})
+    if data and "root" in layers[-1].get("data", {}):
+        raise ConfigError("Expected one dataset, but got --data and --set data.root. Leave one of them out.")
+    source = data or given.get("root", "")
     if not source:
         raise ConfigError("Expected a dataset, but got none. Add --data, e.g. --data bestiary.")
     manifest = open_data(source)
     root = {"data": {"root": str(manifest.root.resolve())}}
     settings = resolve(*layers, root, dataset=manifest.name)
     SCREEN.say(f"Training {settings.method_name} on {manifest.name}, held out: {settings.data.held_out or 'nothing'}")
-    create_run(run, settings, manifest, SCREEN)
+    with _hint(out):
+        create_run(run, settings, manifest, SCREEN)
     _report_end(run.path)
 
 
@@ -92,12 +94,24 @@ def continue_run(path: Path) -> None:
         SCREEN.say(f"'{path}' is finished already.")
         return
     SCREEN.say(f"Continuing '{path}'")
-    resume_run(run, SCREEN)
+    with _hint(path):
+        resume_run(run, SCREEN)
     _report_end(path)
+
+
+@contextmanager
+def _hint(path: Path) -> Iterator[None]:
+    """Say how to go on when the user interrupts."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        SCREEN.say(f"Interrupted. Go on with: ltds train --resume {path}")
+        raise
 
 
 def _report_end(path: Path) -> None:
     from ltds.cli.report import show
+    from ltds.report.collect import collect
 
-    show([path])
+    show(collect([path]))
     SCREEN.say(f"Run: {path}\nPage: ltds report {path} --out report.html")

@@ -15,10 +15,11 @@ from ltds.core.errors import ConfigError, nearest
 class Settings(BaseModel):
     """A group of settings: frozen, no unknown names, no silent conversion of types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 Model = TypeVar("Model", bound=Settings)
+REMEDY = "Give it with --set {name}=VALUE or in the TOML file."
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -46,21 +47,29 @@ def parse_overrides(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables laid over each other: later ones win, setting by setting."""
+    """Tables laid over each other: later ones win, setting by setting. A value never replaces a whole table."""
     result: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
-            both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
-            result[key] = merge(result[key], value) if both else value
+            tables = isinstance(value, Mapping) + isinstance(result.get(key, value), Mapping)
+            if tables == 1:
+                got = result[key] if isinstance(value, Mapping) else value
+                raise ConfigError(
+                    f"Expected '{key}' to be a group of settings, but got the value {got!r}. "
+                    f"Name one setting of the group: --set {key}.NAME=VALUE."
+                )
+            result[key] = merge(result.get(key, {}), value) if tables else value
     return result
 
 
-def check(model: type[Model], data: Mapping[str, Any], prefix: str = "") -> tuple[Model | None, list[str]]:
-    """The settings, or None and a sentence for each mistake."""
+def check(
+    model: type[Model], data: Mapping[str, Any], prefix: str = "", remedy: str = REMEDY
+) -> tuple[Model | None, list[str]]:
+    """The settings, or None and a sentence for each mistake, with the remedy for it."""
     try:
         return model.model_validate(_tuples(data)), []
     except ValidationError as error:
-        return None, [_sentence(model, dict(item), prefix) for item in error.errors()]
+        return None, [_sentence(model, dict(item), prefix, remedy) for item in error.errors()]
 
 
 def parse(model: type[Model], data: Mapping[str, Any]) -> Model:
@@ -94,14 +103,14 @@ def _submodel(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def _sentence(model: type[BaseModel], item: dict[str, Any], prefix: str) -> str:
+def _sentence(model: type[BaseModel], item: dict[str, Any], prefix: str, remedy: str) -> str:
     name = prefix + ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         return f"There is no setting '{name}'. {nearest(name, names(model, prefix))}"
     if item["type"] == "missing":
-        return f"The setting '{name}' has no value. Give it with --set {name}=VALUE or in the TOML file."
+        return f"The setting '{name}' has no value. {remedy.format(name=name)}"
     rule = item["msg"][:1].lower() + item["msg"][1:]
-    return f"Setting '{name}' was {item['input']!r}: {rule}. Change it with --set {name}=VALUE or in the TOML file."
+    return f"Setting '{name}' was {item['input']!r}: {rule}. {remedy.format(name=name)}"
 
 
 def _tuples(value: Any) -> Any:

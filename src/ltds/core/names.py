@@ -11,18 +11,25 @@ from ltds.core.errors import ConfigError, nearest
 Thing = TypeVar("Thing")
 
 
-def find(kind: str, name: str, known: Mapping[str, Thing]) -> Thing | Any:
+def find(kind: str, name: str, known: Mapping[str, Thing]) -> Thing:
+    """`known[name]`."""
+    if name not in known:
+        raise ConfigError(f"Expected the name of a {kind}, but got '{name}'. {nearest(name, known)}")
+    return known[name]
+
+
+def find_or_import(kind: str, name: str, known: Mapping[str, Thing]) -> Thing | Any:
     """`known[name]`, or the object that "package.module:Thing" names."""
+    module, colon, attribute = name.partition(":")
     if name in known:
         return known[name]
-    if ":" not in name:
+    if not (module and colon and attribute):
         remedy = f"{nearest(name, known)} Your own is named as 'package.module:Thing'."
         raise ConfigError(f"Expected the name of a {kind}, but got '{name}'. {remedy}")
-    module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # importing runs the user's code, which may fail in any way
         raise ConfigError(
-            f"Expected '{name}' to name a {kind} that can be imported, but got: {error}. "
+            f"Expected '{name}' to name a {kind} that can be imported, but got {type(error).__name__}: {error}. "
             "Check the spelling, and that its package is installed or on PYTHONPATH."
         ) from error

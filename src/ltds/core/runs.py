@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,10 +72,23 @@ class RunDirectory:
         return self.done_file.is_file()
 
     def read_config(self) -> dict[str, Any]:
-        return tomllib.loads(self._read(self.config_file).decode())
+        try:
+            return tomllib.loads(self._read(self.config_file).decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise CheckpointError(
+                f"Expected '{self.config_file}' to be valid TOML, but got: {error}. "
+                "Restore it, or train a new run with another --out."
+            ) from error
 
     def read_task(self) -> Task:
-        return Task.from_dict(self._json(self.task_file))
+        content = self._json(self.task_file)
+        try:
+            return Task.from_dict(content)
+        except (LookupError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"Expected '{self.task_file}' to describe a task, but got {type(error).__name__}: {error}. "
+                "Restore it, or train a new run with another --out."
+            ) from error
 
     def read_environment(self) -> dict[str, Any]:
         return self._json(self.environment_file)
@@ -80,13 +97,18 @@ class RunDirectory:
         return self._json(self.metrics_file)
 
     def read_journal(self) -> list[dict[str, Any]]:
-        """The journal's lines; a last line cut off by a crash is left out."""
-        rows = []
-        for line in self._read(self.journal_file).decode().splitlines():
+        """The journal's lines up to the first that a crash cut off; none where there is no journal yet."""
+        rows: list[dict[str, Any]] = []
+        if not self.journal_file.is_file():
+            return rows
+        for line in self._read(self.journal_file).decode(errors="replace").splitlines():
             try:
-                rows.append(json.loads(line))
+                row = json.loads(line)
             except json.JSONDecodeError:
                 break
+            if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+                break
+            rows.append(row)
         return rows
 
     def write_config(self, config: dict[str, Any]) -> None:
@@ -103,6 +125,26 @@ class RunDirectory:
 
     def mark_done(self) -> None:
         write_text(self.done_file, "")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder and keep other processes from training in it. An empty one is not left behind."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(handle)
+            raise CheckpointError(
+                f"Expected '{self.path}' to be free, but another process is training in it. "
+                "Wait for it, stop it, or choose another --out."
+            ) from error
+        try:
+            yield
+        finally:
+            if not any(self.path.iterdir()):
+                self.path.rmdir()
+            os.close(handle)
 
     def _read(self, file: Path) -> bytes:
         try:

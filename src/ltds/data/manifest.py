@@ -10,14 +10,17 @@ import csv
 import hashlib
 import io
 import json
+import posixpath
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from ltds.core.config import Settings, check
 from ltds.core.errors import DataError, nearest
 from ltds.core.files import write_json, write_text
 from ltds.core.task import Task
@@ -81,6 +84,11 @@ class Manifest:
         counts = self.counts("train")
         if held_out is not None:
             counts = np.delete(counts, self.domain_index(held_out), axis=0)
+        if not len(counts):
+            raise DataError(
+                f"Expected '{self.name}' to have a domain to train on beside the held-out '{held_out}', but it is the "
+                "only one. Leave --held-out away, or add domains."
+            )
         task = Task(self.name, self.classes, self.domains, held_out, counts)
         empty = [d for d, n in zip(task.sources, counts.sum(axis=1), strict=True) if n == 0]
         if empty:
@@ -116,17 +124,17 @@ class Manifest:
         paths, labels, domains, splits = _read_rows(root / "manifest.csv", header)
         manifest = cls(
             root=root,
-            name=header["name"],
-            classes=tuple(header["classes"]),
-            domains=tuple(header["domains"]),
+            name=header.name,
+            classes=header.classes,
+            domains=header.domains,
             paths=paths,
             labels=labels,
             domain_ids=domains,
             split_ids=splits,
-            licence=header.get("licence", "unknown"),
-            provenance=header.get("provenance", {}),
+            licence=header.licence,
+            provenance=header.provenance,
         )
-        recorded = header.get("checksum")
+        recorded = header.checksum
         if recorded is not None and recorded != manifest.checksum:
             raise DataError(
                 f"Expected '{root / 'manifest.csv'}' to match the checksum in manifest.json ({recorded[:12]}...), but "
@@ -136,7 +144,22 @@ class Manifest:
         return manifest
 
 
-def _read_header(root: Path) -> dict[str, Any]:
+Name = Annotated[str, Field(min_length=1)]
+
+
+class _Header(Settings):
+    """manifest.json."""
+
+    name: Name
+    classes: tuple[Name, ...]
+    domains: tuple[Name, ...]
+    licence: str = "unknown"
+    provenance: dict[str, Any] = Field(default_factory=dict)
+    rows: int | None = None
+    checksum: str | None = None
+
+
+def _read_header(root: Path) -> _Header:
     if not root.is_dir():
         raise DataError(
             f"Expected a dataset folder at '{root}', but there is none. "
@@ -149,33 +172,39 @@ def _read_header(root: Path) -> dict[str, Any]:
             "A build that was interrupted leaves none: run 'ltds data build' again."
         )
     try:
-        header = json.loads(file.read_text(encoding="utf-8"))
-        missing = [key for key in ("name", "classes", "domains") if key not in header]
-    except (ValueError, TypeError) as error:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise DataError(f"Expected '{file}' to be valid JSON, but got: {error}. Build the dataset again.") from error
-    if missing:
-        raise DataError(f"Expected '{file}' to have the keys name, classes, domains, but got none of: {missing}.")
-    return dict(header)
+    if not isinstance(found, dict):
+        raise DataError(f"Expected '{file}' to hold a JSON object, but got {found!r}. Build the dataset again.")
+    header, problems = check(_Header, found, remedy="Mend that entry.")
+    if header is None:
+        raise DataError(_many(f"'{file}' cannot be used", problems))
+    return header
 
 
 _Columns = tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def _read_rows(file: Path, header: dict[str, Any]) -> _Columns:
+def _read_rows(file: Path, header: _Header) -> _Columns:
     if not file.is_file():
         raise DataError(f"Expected '{file}' to exist, but it does not. Run 'ltds data build' again.")
-    codes = [{name: i for i, name in enumerate(names)} for names in (header["classes"], header["domains"], SPLITS)]
-    with file.open(newline="", encoding="utf-8-sig") as stream:  # spreadsheets put a byte-order mark first
-        reader = csv.reader(stream)
-        found = tuple(next(reader, []))
-        if found != COLUMNS:
-            raise DataError(
-                f"Expected the first line of '{file}' to be '{','.join(COLUMNS)}', but got '{','.join(found)}'."
-            )
-        rows = list(reader)
+    codes = [{name: i for i, name in enumerate(names)} for names in (header.classes, header.domains, SPLITS)]
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:  # spreadsheets put a byte-order mark first
+            lines = list(csv.reader(stream))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"Expected '{file}' to be CSV in UTF-8, but got: {error}. Save it again as UTF-8.") from error
+    found = tuple(lines[0]) if lines else ()
+    if found != COLUMNS:
+        raise DataError(
+            f"Expected the first line of '{file}' to be '{','.join(COLUMNS)}', but got '{','.join(found)}'."
+        )
+    numbered = [(number, row) for number, row in enumerate(lines[1:], 2) if row]  # blank lines say nothing
+    rows = [row for _, row in numbered]
     problems = [
         f"line {i}: expected {len(COLUMNS)} columns, but got {len(row)}"
-        for i, row in enumerate(rows, 2)
+        for i, row in numbered
         if len(row) != len(COLUMNS)
     ]
     if problems:
@@ -184,7 +213,7 @@ def _read_rows(file: Path, header: dict[str, Any]) -> _Columns:
     for column, code in enumerate(codes, 1):
         ids = np.fromiter((code.get(row[column], -1) for row in rows), dtype=np.int64, count=len(rows))
         problems += [
-            f"line {i + 2}: unknown {COLUMNS[column]} '{rows[i][column]}'. {nearest(rows[i][column], code)}"
+            f"line {numbered[i][0]}: unknown {COLUMNS[column]} '{rows[i][column]}'. {nearest(rows[i][column], code)}"
             for i in np.flatnonzero(ids < 0)
         ]
         columns.append(ids)
@@ -221,10 +250,11 @@ def _problems(manifest: Manifest) -> list[str]:
 
 
 def _duplicates(manifest: Manifest) -> list[str]:
+    """Rows that name one file twice, however they write it: a training image in the test split would go unnoticed."""
     seen: dict[str, int] = {}
     problems = []
     for i, path in enumerate(manifest.paths):
-        first = seen.setdefault(path, i)
+        first = seen.setdefault(posixpath.normpath(path), i)
         if first != i:
             problems.append(f"rows {first} and {i} are the same file '{path}'; delete one")
     return problems

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +43,13 @@ class Session:
     loader: Loader
     device: torch.device
 
+    @property
+    def identity(self) -> str:
+        """What a checkpoint belongs to: the dataset and every setting but those of the machine."""
+        settings = self.config.to_dict()
+        del settings["data"]["root"], settings["run"]["device"], settings["run"]["threads"]
+        return hashlib.sha256(json.dumps([self.manifest.checksum, settings], sort_keys=True).encode()).hexdigest()
+
     def rows(self, split: str) -> NDArray[np.int64]:
         """Row ids of a split: of the source domains for "train" and "val", of all domains for "test"."""
         if split == "test" or self.task.held_out is None:
@@ -59,6 +68,11 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         torch.set_num_threads(config.run.threads)
     device = choose_device(config.run.device)
     task = manifest.task(config.data.held_out or None)
+    if not len(manifest.rows("test")):
+        raise DataError(
+            f"Expected '{manifest.name}' to have test images, but all of its images are for training and validation. "
+            "Mark some with the split 'test' in manifest.csv, so that the outcome can be measured."
+        )
     side = config.data.cache_size or round(config.data.size * 8 / 7)
     cache = ImageCache.open(manifest, side, progress=progress)
     method = build_method(config, task, load_embeddings(config, manifest)).to(device)

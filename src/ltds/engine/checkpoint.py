@@ -31,28 +31,28 @@ class Standing:
 
 
 def save_checkpoint(
-    file: Path, method: nn.Module, optimizer: torch.optim.Optimizer | None, standing: Standing, data: str
+    file: Path, method: nn.Module, optimizer: torch.optim.Optimizer | None, standing: Standing, identity: str
 ) -> None:
-    """Write all that resuming needs; `data` is the manifest's checksum. Atomic: the old file stays until then."""
+    """Write all that resuming needs, and whose it is. Atomic: the old file stays until the new one is complete."""
     tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
     for name, parameter in method.named_parameters():
         for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{key}.{name}"] = value
-    facts = {"format": FORMAT, "standing": asdict(standing), "data": data}
+    facts = {"format": FORMAT, "standing": asdict(standing), "identity": identity}
     packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     write_bytes(file, save(packed, metadata={"ltds": json.dumps(facts)}))
 
 
 def load_checkpoint(
-    file: Path, method: nn.Module, optimizer: torch.optim.Optimizer | None = None, data: str | None = None
+    file: Path, method: nn.Module, optimizer: torch.optim.Optimizer | None = None, identity: str | None = None
 ) -> Standing:
     """Restore a method, and an optimizer where one is given, bit for bit."""
     tensors, facts = _read(file)
-    if data is not None and facts.get("data") != data:
+    if identity is not None and facts.get("identity") != identity:
         raise CheckpointError(
-            f"Expected the dataset that '{file}' was trained on (checksum {facts.get('data', '?')[:12]}), "
-            f"but got one with {data[:12]}. Restore the manifest, or train a new run with another --out."
+            f"Expected the dataset and the settings that '{file}' was trained with, but one of them has changed since. "
+            "Restore manifest.csv and config.toml, or train a new run with another --out."
         )
     state = {name.removeprefix("method."): t for name, t in tensors.items() if name.startswith("method.")}
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from ltds.core.config import Settings, check, listing, merge
 from ltds.core.errors import ConfigError
@@ -38,7 +38,7 @@ class DataSettings(Settings):
     held_out: str = ""
     size: PositiveInt = 224
     cache_size: NonNegativeInt = 0
-    batch: PositiveInt = 48
+    batch: Annotated[int, Field(ge=2)] = 48  # BatchNorm needs two
     augmentation: Augmentation = Augmentation()
 
 
@@ -49,6 +49,12 @@ class OptimizerSettings(Settings):
     momentum: Fraction = 0.9
     weight_decay: NonNegativeFloat = 1e-4
     nesterov: bool = False
+
+    @model_validator(mode="after")
+    def _nesterov_needs_momentum(self) -> OptimizerSettings:
+        if self.nesterov and self.momentum == 0:
+            raise ValueError("nesterov needs a momentum above 0")
+        return self
 
 
 class ScheduleSettings(Settings):
@@ -136,10 +142,13 @@ def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
     """
     given = merge({"data": {}}, *layers)
     recipe = dict(RECIPES.get(dataset, {}))
-    if "name" in given.get("backbone", {}):
+    if isinstance(given.get("backbone"), Mapping) and "name" in given["backbone"]:
         recipe.pop("backbone", None)  # it suits another network than the one that was asked for
     tables = merge(recipe, given)
-    method = dict(tables.pop("method", {}))
+    method = tables.pop("method", {})
+    if not isinstance(method, Mapping):
+        raise ConfigError(f"Expected [method] to be a group of settings, but got {method!r}. Write --method NAME.")
+    method = dict(method)
     name = str(method.pop("name", "agg"))
     common, problems = check(_Common, tables)
     settings = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -15,7 +16,7 @@ class Journal:
     """Appends to log.jsonl. Opening it at a step drops what an interrupted run wrote after that step's checkpoint."""
 
     def __init__(self, run: RunDirectory, step: int) -> None:
-        kept = [row for row in run.read_journal() if row["step"] <= step] if run.journal_file.is_file() else []
+        kept = [row for row in run.read_journal() if row["step"] <= step]
         write_text(run.journal_file, "".join(_line(row) for row in kept))
         self._file = run.journal_file.open("a", encoding="utf-8")
 
@@ -29,6 +30,10 @@ class Journal:
     ) -> None:
         row = {"kind": "validation", "step": step, "epoch": epoch, "split": "val", "accuracy": accuracy}
         self._write({**row, "per_domain": dict(per_domain), "best": best})
+
+    def sync(self) -> None:
+        """Make sure that what was written is on the disk."""
+        os.fsync(self._file.fileno())
 
     def _write(self, row: Mapping[str, Any]) -> None:
         self._file.write(_line(row))

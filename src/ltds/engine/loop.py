@@ -37,7 +37,7 @@ def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop
             if standing.step % schedule.steps_per_epoch == 0:
                 standing = _validate(session, run, standing, journal)
             if standing.step % every == 0 or standing.step == stop:
-                _save(session, run, standing)
+                _save(session, run, standing, journal)
             advance(note=_note(standing, loss))
     if stop == schedule.steps:
         finish(session, run, progress)
@@ -47,12 +47,12 @@ def restore(session: Session, run: RunDirectory) -> Standing:
     """Put the session where the run's last checkpoint left it; a run without one starts at step 0."""
     if not run.last_checkpoint.is_file():
         return Standing()
-    return load_checkpoint(run.last_checkpoint, session.method, session.optimizer, session.manifest.checksum)
+    return load_checkpoint(run.last_checkpoint, session.method, session.optimizer, session.identity)
 
 
 def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> None:
     """Predict validation and test with the best weights, write the metrics, mark the run as done."""
-    load_checkpoint(run.best_checkpoint, session.method, data=session.manifest.checksum)
+    load_checkpoint(run.best_checkpoint, session.method, identity=session.identity)
     for split in ("val", "test"):
         if len(session.rows(split)):
             predict_split(session, split, progress).save(run.predictions_file(split))
@@ -82,9 +82,9 @@ def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> fl
 def _finite(loss: StepLoss, step: int) -> dict[str, float]:
     """The terms as numbers; a NaN or infinite one stops the run by name."""
     terms = {name: value.item() for name, value in loss.terms.items()}
-    total = loss.total.item()
-    if not math.isfinite(total):
-        broken = {name: value for name, value in terms.items() if not math.isfinite(value)} or {"total": total}
+    parts = {**terms, "total": loss.total.item()}
+    broken = {name: value for name, value in parts.items() if not math.isfinite(value)}
+    if broken:
         became = " and ".join(f"the term '{name}' became {value}" for name, value in broken.items())
         raise TrainingError(
             f"Expected a finite loss at step {step + 1}, but {became}. The last checkpoint is kept: train anew with a "
@@ -104,22 +104,23 @@ def _validate(session: Session, run: RunDirectory, standing: Standing, journal: 
     best = accuracy is None or accuracy > standing.best_accuracy
     if best:
         standing = replace(standing, best_accuracy=accuracy or 0.0, best_step=standing.step)
-        save_checkpoint(run.best_checkpoint, session.method, None, standing, session.manifest.checksum)
+        save_checkpoint(run.best_checkpoint, session.method, None, standing, session.identity)
     if accuracy is not None:
         epoch = standing.step // session.config.schedule.steps_per_epoch - 1
         journal.validation(standing.step, epoch, accuracy, found["per_domain"], best)
     return standing
 
 
-def _save(session: Session, run: RunDirectory, standing: Standing) -> None:
+def _save(session: Session, run: RunDirectory, standing: Standing, journal: Journal) -> None:
     _refuse_nan(session, standing.step)
-    save_checkpoint(run.last_checkpoint, session.method, session.optimizer, standing, session.manifest.checksum)
+    journal.sync()  # a checkpoint must never be ahead of its journal, even after a power cut
+    save_checkpoint(run.last_checkpoint, session.method, session.optimizer, standing, session.identity)
 
 
 def _refuse_nan(session: Session, step: int) -> None:
-    """A finite loss can still have an infinite gradient: never save, nor select, weights it has spoilt."""
-    for name, parameter in session.method.named_parameters():
-        if not bool(torch.isfinite(parameter).all()):
+    """A finite loss can still have an infinite gradient: never save, nor select, what it has spoilt."""
+    for name, value in session.method.state_dict().items():
+        if not bool(torch.isfinite(value).all()):
             raise TrainingError(
                 f"Expected finite weights after step {step}, but '{name}' holds NaN or infinity. The last checkpoint "
                 "is kept: train anew with a smaller learning rate (--set optimizer.lr=...) and another --out."

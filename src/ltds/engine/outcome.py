@@ -30,14 +30,17 @@ def write_metrics(run: RunDirectory) -> dict[str, Any]:
     val = run.predictions_file("val")
     validation = PredictionTable.load(val) if val.is_file() else None
     metrics = evaluate(PredictionTable.load(run.predictions_file("test")), validation, run.read_task())
-    metrics["choices"]["model"] = _model_choice(run, metrics["choices"]["model"])
+    metrics["choices"]["model"] = _model_choice(run, metrics["choices"]["model"], validation is not None)
     run.write_metrics(metrics)
     return metrics
 
 
-def _model_choice(run: RunDirectory, choice: dict[str, Any]) -> dict[str, Any]:
+def _model_choice(run: RunDirectory, choice: dict[str, Any], validated: bool) -> dict[str, Any]:
+    """Which step's weights were kept, as the journal tells it; None where the journal was lost."""
     journal = run.read_journal()
-    best = [row for row in journal if row["kind"] == "validation" and row["best"]]
-    if not best:
-        return {"rule": "the last step, as there are no validation images", "split": None, "step": journal[-1]["step"]}
-    return {**choice, "step": best[-1]["step"], "validation_accuracy": best[-1]["accuracy"]}
+    if not validated:
+        last = journal[-1]["step"] if journal else None
+        return {"rule": "the last step, as there are no validation images", "split": None, "step": last}
+    best = [row for row in journal if row.get("kind") == "validation" and row.get("best")]
+    kept = best[-1] if best else {}
+    return {**choice, "step": kept.get("step"), "validation_accuracy": kept.get("accuracy")}

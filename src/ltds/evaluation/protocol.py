@@ -197,7 +197,8 @@ def _open(task: Task) -> Mask:
 def _check(split: str, table: PredictionTable, task: Task) -> None:
     """Refuse a table that belongs to another task."""
     remedy = (
-        f"The predictions are of another dataset than task '{task.name}': make them again with 'ltds evaluate RUN'."
+        f"The predictions are of another dataset than task '{task.name}': delete the run's file DONE, then "
+        "'ltds train --resume RUN' predicts again."
     )
     sizes = (("label", table.labels, len(task.classes)), ("domain", table.domains, len(task.domains)))
     for what, column, size in sizes:

@@ -68,7 +68,7 @@ class PredictionTable:
                 return cls(**{f.name: columns[f.name] for f in fields(cls)})
         except Exception as error:  # a damaged zip fails in many ways; all of them mean the same to the user
             got = f"{type(error).__name__}: {error}"
-            remedy = "Make it again with 'ltds evaluate RUN'."
+            remedy = "If the run is finished, delete its file DONE; then 'ltds train --resume RUN' predicts again."
             raise CheckpointError(expected(f"'{file}'", "a complete table of predictions", got, remedy)) from error
 
 

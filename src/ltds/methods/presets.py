@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ltds.core.errors import ConfigError
-from ltds.core.names import find
+from ltds.core.names import find_or_import
 from ltds.methods.agg import Agg
 from ltds.methods.base import Method
 from ltds.methods.meta_ltds import MetaLtds
@@ -83,7 +83,7 @@ PRESETS |= {
 
 def find_preset(name: str) -> Preset:
     """The preset of this name, or the user's own Method class given as "package.module:Class"."""
-    found = find("method", name, PRESETS)
+    found = find_or_import("method", name, PRESETS)
     if isinstance(found, Preset):
         return found
     if isinstance(found, type) and issubclass(found, Method):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ltds.core.config import Settings
 from ltds.core.errors import CheckpointError, ConfigError
-from ltds.core.names import find
+from ltds.core.names import find_or_import
 from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet, Stem
 from ltds.nn.small import TinyNet
 
@@ -42,8 +42,8 @@ def build_backbone(settings: BackboneSettings) -> nn.Module:
     if not settings.name.startswith("resnet"):
         _refuse_unused(settings)
     own = settings.name not in BACKBONES
-    make: Callable[..., object] = find("backbone", settings.name, BACKBONES)
-    backbone = make() if own else make(settings)
+    make: Callable[..., object] = find_or_import("backbone", settings.name, BACKBONES)
+    backbone = _made_by_user(settings.name, make) if own else make(settings)
     if not isinstance(backbone, nn.Module):
         raise ConfigError(
             f"Expected backbone '{settings.name}' to be a torch.nn.Module, but got a {type(backbone).__name__}. "
@@ -54,14 +54,30 @@ def build_backbone(settings: BackboneSettings) -> nn.Module:
     return backbone
 
 
+def _made_by_user(name: str, make: Callable[..., object]) -> object:
+    try:
+        return make()
+    except Exception as error:  # the user's code may fail in any way
+        raise ConfigError(
+            f"Expected '{name}' to make a backbone when called without arguments, but got {type(error).__name__}: "
+            f"{error}. Name a function that returns the module ready-made."
+        ) from error
+
+
 def feature_width(backbone: nn.Module, size: int) -> int:
     """D: the backbone's `out_features`, or what it returns for a blank image of this size."""
     declared = getattr(backbone, "out_features", None)
     if isinstance(declared, int):
         return declared
     was_training = backbone.training
-    with torch.no_grad():
-        features = backbone.eval()(torch.zeros(1, 3, size, size))
+    try:
+        with torch.no_grad():
+            features = backbone.eval()(torch.zeros(1, 3, size, size))
+    except Exception as error:  # the user's code may fail in any way
+        raise ConfigError(
+            f"Expected the backbone to take images (N,3,{size},{size}), but got {type(error).__name__}: {error}. "
+            "Change data.size, or the backbone."
+        ) from error
     backbone.train(was_training)
     if not isinstance(features, Tensor) or features.ndim != 2:
         got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__

@@ -40,6 +40,8 @@ _ALL = (
     Metric(
         "h_fixed", "H fixed on validation", "The same H, at a threshold fixed without test labels.", True, "h_fixed"
     ),
+    Metric("h_u_oracle", "H-U oracle", "H oracle on the images of the held-out domain alone.", True, "h_oracle"),
+    Metric("h_u_fixed", "H-U fixed on validation", "H fixed on validation, on the held-out domain.", True, "h_fixed"),
     Metric("auroc", "AUROC", "How well confidence ranks known above open images; needs no threshold; 50 is chance."),
     Metric("oscr", "OSCR", "Area under correct classification against false acceptance of open images; no threshold."),
     Metric("many", "Many", "Accuracy on classes with many training images.", True, "shots"),
@@ -50,6 +52,11 @@ _ALL = (
         "unseen_pairs",
         "Unseen pairs",
         "Accuracy on images whose class was trained on, but not in their domain, as in all of the held-out one.",
+    ),
+    Metric(
+        "unseen_pairs_sources",
+        "Unseen pairs in sources",
+        "The same within the source domains: what a model loses by taking a domain's style for the class.",
     ),
     Metric("ece", "ECE", "Expected calibration error: how far confidence is from accuracy; lower is better.", False),
     Metric("macro_accuracy", "Macro", "Mean over classes of the accuracy in each, so that every class counts alike."),

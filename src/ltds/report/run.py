@@ -154,8 +154,7 @@ def _journal(directory: RunDirectory) -> tuple[dict[str, Any], ...]:
 
 
 def _unfinished(directory: RunDirectory) -> str:
-    command = _environment(directory).get("command")
-    remedy = f"Finish it with: {command}" if isinstance(command, str) and command else "Finish it with 'ltds train'."
+    remedy = f"Finish it with: ltds train --resume {directory.path}"
     return f"'{directory.path}' is left out because it is unfinished (it has no DONE file). {remedy}"
 
 

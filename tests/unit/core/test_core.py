@@ -10,7 +10,7 @@ import torch
 
 from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.files import atomic, write_json, write_text
-from ltds.core.names import find
+from ltds.core.names import find, find_or_import
 from ltds.core.rng import address, generator, numpy_generator, reseed_global
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
@@ -120,8 +120,12 @@ def test_a_journal_cut_off_by_a_crash_is_read_up_to_there(tmp_path: Path) -> Non
 
 def test_names_are_found_in_the_dict_or_imported() -> None:
     assert find("thing", "a", {"a": 1}) == 1
-    assert find("thing", "ltds.core.task:Task", {"a": 1}) is Task
+    assert find_or_import("thing", "a", {"a": 1}) == 1
+    assert find_or_import("thing", "ltds.core.task:Task", {"a": 1}) is Task
     with pytest.raises(ConfigError, match=r"Expected the name of a thing, but got 'aa'. Did you mean 'a'\?"):
         find("thing", "aa", {"a": 1})
     with pytest.raises(ConfigError, match="No module named 'nowhere'"):
-        find("thing", "nowhere:Thing", {"a": 1})
+        find_or_import("thing", "nowhere:Thing", {"a": 1})
+    for name in ("aa", ":Thing", "ltds:"):
+        with pytest.raises(ConfigError, match=r"package\.module:Thing"):
+            find_or_import("thing", name, {"a": 1})

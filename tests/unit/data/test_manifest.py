@@ -120,7 +120,9 @@ def test_missing_manifest_csv(tmp_path: Path) -> None:
         Manifest.read(tmp_path)
 
 
-@pytest.mark.parametrize(("text", "sentence"), [("{", "to be valid JSON"), ('{"name": "x"}', "keys name, classes")])
+@pytest.mark.parametrize(
+    ("text", "sentence"), [("{", "to be valid JSON"), ('{"name": "x"}', "'classes' has no value. Mend")]
+)
 def test_broken_manifest_json(tmp_path: Path, text: str, sentence: str) -> None:
     (written(tmp_path) / "manifest.json").write_text(text)
     with pytest.raises(DataError, match=sentence):

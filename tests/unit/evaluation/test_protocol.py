@@ -283,7 +283,7 @@ def test_predictions_of_another_task_are_refused():
     rng = np.random.default_rng(4)
     good = table(rng, 20)
     for bad in (table(rng, 20, classes=6), table(rng, 20, classes=4), table(rng, 40, domains=4)):
-        with pytest.raises(DataError, match=r"test (predictions|logits).*ltds evaluate"):
+        with pytest.raises(DataError, match=r"test (predictions|logits).*ltds train --resume"):
             evaluate(bad, None, make_task())
         with pytest.raises(DataError, match=r"val (predictions|logits)"):
             evaluate(good, bad, make_task())

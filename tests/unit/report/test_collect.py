@@ -28,12 +28,13 @@ def test_finds_runs_in_folders_and_takes_each_once(make_run, runs: Path) -> None
 
 def test_an_unfinished_run_is_named_with_the_command_that_finishes_it(make_run, runs: Path) -> None:
     make_run("agg")
-    (make_run("dc") / "DONE").unlink()
+    unfinished = make_run("dc")
+    (unfinished / "DONE").unlink()
     found = collect([runs])
     assert [run.method for run in found.runs] == ["agg"]
     assert len(found.problems) == 1
     assert "unfinished" in found.problems[0]
-    assert "ltds train --set method.name=dc" in found.problems[0]
+    assert f"ltds train --resume {unfinished}" in found.problems[0]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,10 @@ def _claim(out: Path, provenance: dict[str, Any]) -> None:
     """Note whose images will lie in `out`, so that the files of another, interrupted build are never taken over."""
     note = out / "building.json"
     if note.is_file():
-        found = json.loads(note.read_text(encoding="utf-8"))
+        try:
+            found = json.loads(note.read_text(encoding="utf-8"))
+        except ValueError:
+            found = "an unreadable building.json"
         if found != provenance:
             raise _other_dataset(out, found, provenance)
     elif (out / "images").exists():

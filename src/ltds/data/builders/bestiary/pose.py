@@ -14,14 +14,14 @@ from ltds.core.config import Settings
 class Variety(Settings):
     """How strongly pictures of one kind differ: 0 is always alike, 1 is hard."""
 
-    pose: float = Field(default=0.6, ge=0.0, le=1.5, description="swing of legs, neck, head, tail; tilt")
-    build: float = Field(default=0.5, ge=0.0, le=1.5, description="proportions of the body")
-    scale: float = Field(default=0.5, ge=0.0, le=1.5, description="how much of the frame the creature fills")
-    place: float = Field(default=0.5, ge=0.0, le=1.5, description="where in the frame it stands")
-    light: float = Field(default=0.5, ge=0.0, le=1.5, description="direction and strength of the light")
-    colour: float = Field(default=0.5, ge=0.0, le=1.5, description="change of its colours")
-    occlusion: float = Field(default=0.5, ge=0.0, le=1.5, description="grass, rocks, branches in front")
-    clutter: float = Field(default=0.5, ge=0.0, le=1.5, description="shapes behind it")
+    pose: float = Field(default=0.65, ge=0.0, le=1.5, description="swing of legs, neck, head, tail; tilt")
+    build: float = Field(default=0.55, ge=0.0, le=1.5, description="proportions of the body")
+    scale: float = Field(default=0.55, ge=0.0, le=1.5, description="how much of the frame the creature fills")
+    place: float = Field(default=0.55, ge=0.0, le=1.5, description="where in the frame it stands")
+    light: float = Field(default=0.55, ge=0.0, le=1.5, description="direction and strength of the light")
+    colour: float = Field(default=0.55, ge=0.0, le=1.5, description="change of its colours")
+    occlusion: float = Field(default=0.55, ge=0.0, le=1.5, description="grass, rocks, branches in front")
+    clutter: float = Field(default=0.55, ge=0.0, le=1.5, description="shapes behind it")
 
 
 @dataclass(frozen=True)
