@@ -4,9 +4,9 @@
 
 (a) The oracle trains on balanced data of every domain (no domain held out), (b) Agg trains on the long-tailed data with
 one domain held out, for each of the five. Both have the same network and number of test images; the oracle, which has
-nine times the training images, takes twice the steps. Runs are shared with compare.py and resumable. Exits with 1 unless
-the oracle exceeds 80 %, Agg's Acc-U lies between 20 % and 50 %, tail classes lie clearly below head classes and pairs
-unseen in training clearly below seen ones.
+nine times the training images, takes twice the steps. Runs are shared with compare.py and resumable. Exits with 1
+unless the oracle exceeds 80 %, Agg's Acc-U lies between 20 % and 50 %, tail classes lie clearly below head classes and
+pairs unseen in training clearly below seen ones.
 """
 
 from __future__ import annotations

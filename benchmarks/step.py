@@ -50,6 +50,17 @@ RETAINED = {
 }
 
 
+class Shift(nn.Module):
+    """Features as they are, but in a graph, so that the way back into f is paid for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by = nn.Parameter(torch.zeros(()))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return features + self.by
+
+
 def make(case: dict[str, Any]) -> tuple[MetaLtds, Batch]:
     """Four source domains; every class in some of them; ResNet-10, or features as they are."""
     rng, classes, batch = np.random.default_rng(0), case["classes"], case["batch"]
@@ -63,10 +74,12 @@ def make(case: dict[str, Any]) -> tuple[MetaLtds, Batch]:
         MetaLtdsConfig(order=case["order"]),
         task=task,
         embeddings=ClassEmbeddings(names, torch.randn(classes, SEMANTIC_WIDTH)),
-        backbone=build_backbone(BackboneSettings()) if whole else nn.Identity(),
+        backbone=build_backbone(BackboneSettings()) if whole else Shift(),
         features=FEATURES,
     )
     method.to(memory_format=torch.channels_last)
+    method.prototypes.present.copy_(torch.tensor(counts > 0))  # as after some epochs
+    method.prototypes.value.uniform_()
     domains = torch.arange(DOMAINS).repeat_interleave(batch)
     labels = torch.cat([torch.tensor(rng.choice(np.flatnonzero(counts[d]), batch)) for d in range(DOMAINS)])
     shape = (3, case["size"], case["size"]) if whole else (FEATURES,)

@@ -56,20 +56,20 @@ def write_dataset(root: Path) -> Manifest:
     return manifest
 
 
-def toy_config(manifest: Manifest, method: str = "agg", **groups: dict[str, Any]) -> RunConfig:
+def toy_config(manifest: Manifest, name: str = "agg", **groups: dict[str, Any]) -> RunConfig:
     """Six quick steps: three epochs of two."""
     base = {
         "data": {"root": str(manifest.root), "held_out": "wax", "size": 16, "batch": 8},
         "backbone": {"name": "tiny"},
         "schedule": {"epochs": 3, "steps_per_epoch": 2},
         "run": {"threads": 1, "device": "cpu"},
-        "method": {"name": method},
+        "method": {"name": name},
     }
     return resolve(base, groups)
 
 
-def toy_session(manifest: Manifest, method: str = "agg", **groups: dict[str, Any]) -> Session:
-    return assemble(toy_config(manifest, method, **groups), manifest)
+def toy_session(manifest: Manifest, name: str = "agg", **groups: dict[str, Any]) -> Session:
+    return assemble(toy_config(manifest, name, **groups), manifest)
 
 
 def recorded(session: Session, path: Path) -> RunDirectory:

@@ -196,6 +196,11 @@ def test_prototypes_do_not_depend_on_order_and_lie_between_old_and_mean(seed, C,
     again = store.blended(features[order], labels[order], domains[order])
     close(again.value, view.value)
     assert torch.equal(again.present, view.present)
+    for d, c in {(int(d), int(c)) for d, c in zip(domains, labels, strict=True)}:
+        mean, old = features[(domains == d) & (labels == c)].mean(0), store.value[d, c]
+        row = view.value[int((view.domains == d).nonzero()), c]
+        assert (row >= torch.minimum(mean, old) - 1e-12).all()
+        assert (row <= torch.maximum(mean, old) + 1e-12).all()
     untouched = torch.ones(K * C, dtype=torch.bool).index_fill(0, domains * C + labels, False).view(K, C)
     store.commit(view)
     assert not store.present[untouched].any()

@@ -75,7 +75,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         )
     side = config.data.cache_size or round(config.data.size * 8 / 7)
     cache = ImageCache.open(manifest, side, progress=progress)
-    method = build_method(config, task, load_embeddings(config, manifest)).to(device)
+    method = build_method(config, task, load_embeddings(config, manifest, task)).to(device)
     # Convolutions follow the layout of their weights; this one takes 0.67 to 0.9 of the time on a CPU.
     method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Session(
@@ -90,8 +90,11 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
     )
 
 
-def load_embeddings(config: RunConfig, manifest: Manifest) -> ClassEmbeddings | None:
-    """What the method knows of its classes, or None for a method that asks for nothing."""
+def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassEmbeddings | None:
+    """What the method knows of its classes, or None for a method that asks for nothing.
+
+    A strict method does not even know attributes as they are scaled by classes that are open.
+    """
     table = config.semantics.table
     if not config.preset.method.needs_embeddings:
         if config.semantics != SemanticsSettings():
@@ -102,7 +105,8 @@ def load_embeddings(config: RunConfig, manifest: Manifest) -> ClassEmbeddings | 
         return None
     own = manifest.root / "semantics" / "attributes.csv"
     if not table and own.is_file():
-        return from_attributes_csv(own)
+        strict = getattr(config.method, "strict", False)
+        return from_attributes_csv(own, without=[task.classes[c] for c in task.open_classes] if strict else ())
     if not table:
         raise DataError(
             f"Expected class embeddings for method '{config.method_name}', but the dataset has no '{own}'. "

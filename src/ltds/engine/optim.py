@@ -24,5 +24,5 @@ def build_optimizer(method: nn.Module, settings: OptimizerSettings) -> torch.opt
 
 def learning_rate(step: int, base: float, schedule: ScheduleSettings) -> float:
     """lr at a step: base * gamma^(milestones passed). A pure function, so that resuming needs no scheduler state."""
-    passed = sum(step >= math.ceil(share * schedule.steps) for share in schedule.milestones)
+    passed = sum(step >= math.ceil(round(share * schedule.steps, 9)) for share in schedule.milestones)
     return float(base * schedule.gamma**passed)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from ltds.core.config import Settings
@@ -83,6 +83,32 @@ class MetaLtdsConfig(Settings):
     calibrated_augmentation: bool = True  # 5
     slow_weights_in_meta_test: bool = False  # 21
 
+    @model_validator(mode="after")
+    def _no_setting_without_effect(self) -> MetaLtdsConfig:
+        w, fields = self.weights, type(self).model_fields
+        if self.meta_test_domains and not w.meta_test:
+            raise ValueError("weights.meta_test=0 still pays for meta-test: set meta_test_domains=0")
+        idle: list[str] = []
+        if not self.meta_test_domains:
+            idle += ["order", "inner_lr", "inner_clip", "inner_clip_norm", "meta_test_statistics"]
+        if not (self.meta_test_domains and w.augmentation):
+            idle += ["slow_weights_in_meta_test"]
+        if not w.augmentation:
+            idle += [name for name in fields if name.startswith(("covariance", "neighbour", "strength"))]
+            idle += ["calibrated_augmentation"]
+        if not w.s2s:
+            idle += ["negatives", "align_to_semantics"]
+        if not w.s2z:
+            idle += ["back_weights", "cycle"]
+        if not (w.s2s or w.s2z or (w.z2s and self.meta_test_domains)):
+            idle += [name for name in fields if "prototype" in name]
+        if self.inner_clip == "none":
+            idle += ["inner_clip_norm"]
+        changed = [name for name in idle if getattr(self, name) != fields[name].default]
+        if changed:
+            raise ValueError(f"{changed[0]} has no effect beside the other settings: leave it out")
+        return self
+
 
 @dataclass(frozen=True)
 class Net:
@@ -117,6 +143,7 @@ class MetaLtds(Method):
     position: Tensor  # (C,) their inverse
     similar: Tensor  # (C,k) neighbours of each class
     class_sizes: Tensor  # (C,)
+    log_n_named: Tensor  # (K,R) log counts of the classes that have rows
 
     def __init__(
         self, config: MetaLtdsConfig, *, task: Task, embeddings: ClassEmbeddings, backbone: nn.Module, features: int
@@ -157,11 +184,19 @@ class MetaLtds(Method):
         open_classes = self.task.open_classes if self.config.strict else ()
         named = torch.tensor([c for c in range(classes) if c not in open_classes])
         table = embeddings.aligned_to([self.task.classes[c] for c in named]).vectors
-        similar = torch.arange(classes)[:, None].repeat(1, self.config.neighbours)
-        similar[named] = named[nearest_classes(table, self.config.neighbours)]
+        k = self.config.neighbours
+        if k > len(named) and self.config.weights.augmentation:
+            raise ConfigError(
+                f"Expected method.neighbours to be at most the {len(named)} classes that have names here, but got {k}. "
+                f"Add --set method.neighbours={len(named)}."
+            )
+        similar = torch.arange(classes)[:, None].repeat(1, k)
+        if self.config.weights.augmentation:
+            similar[named] = named[nearest_classes(table, k)]
         position = torch.zeros(classes, dtype=torch.long).index_copy(0, named, torch.arange(len(named)))
         facts = {"semantics": table, "named": named, "position": position, "similar": similar}
         facts["class_sizes"] = torch.tensor(self.task.class_counts)
+        facts["log_n_named"] = self.calibration.log_n[:, named]
         for name, fact in facts.items():
             self.register_buffer(name, fact, persistent=False)
 
@@ -173,11 +208,11 @@ class MetaLtds(Method):
 
         view = self._look(self._net(), batch, train)  # lines 4 to 10
         prototypes = self.prototypes.blended(view.features, view.labels, view.domains)
-        terms, sigma = self._meta_train(view, prototypes, strength)
+        terms, sigma = self._meta_train(view, prototypes, strength, train)
         weights = {"cls": 1.0, "z2s": w.z2s, "s2s": w.s2s, "s2z": w.s2z, "aug": w.augmentation}
         total = _weighted(terms, weights)
         if test:
-            theta = dict(self.named_parameters())  # line 11
+            theta = {name: p for name, p in self.named_parameters() if p.requires_grad}  # line 11
             inner = gradients(total, theta, second_order=second)
             clip, norm = self.config.inner_clip, self.config.inner_clip_norm
             fast = fast_weights(theta, inner, self.config.inner_lr, clip=clip, clip_norm=norm)
@@ -192,7 +227,7 @@ class MetaLtds(Method):
         return StepLoss(total, {name: value.detach() for name, value in terms.items()})
 
     def _meta_train(
-        self, view: View, prototypes: PrototypeView, strength: float | None
+        self, view: View, prototypes: PrototypeView, strength: float | None, drawn: Sequence[int]
     ) -> tuple[dict[str, Tensor], Tensor | None]:
         """L_Cls, L_Z2S, L_S2S, L_S2Z, L_Aug at theta, and Sigma'. Alg. 1, lines 5 to 9."""
         w, net = self.config.weights, self._net()
@@ -202,12 +237,12 @@ class MetaLtds(Method):
         if w.s2s or w.s2z:
             tables = completed(self._of_named(prototypes), self.semantics, net.e)
             if w.s2s:
-                terms["s2s"] = self._align(tables)
+                terms["s2s"] = self._align(tables, drawn)
             if w.s2z:
                 terms["s2z"] = self._back(tables, net)
         sigma = None
         if w.augmentation and strength is not None:
-            terms["aug"], sigma = self._update_and_augment(view, net, strength)
+            terms["aug"], sigma = self._update_and_augment(view, net, strength, drawn)
         return terms, sigma
 
     def _meta_test(
@@ -226,15 +261,15 @@ class MetaLtds(Method):
         return terms
 
     def _split(self, clock: Clock) -> tuple[list[int], list[int]]:
-        """D_mtr and D_mte, drawn anew each step; both ascending."""
+        """D_mtr and D_mte, drawn anew each step, in the order in which they were drawn."""
         order = torch.randperm(len(self.task.sources), generator=clock.generator("split")).tolist()
         kept = len(order) - self.config.meta_test_domains
-        return sorted(order[:kept]), sorted(order[kept:])
+        return order[:kept], order[kept:]
 
     def _strength(self, clock: Clock) -> float | None:
         """lambda of this epoch; None before T_Sigma."""
         epochs = clock.total / clock.steps_per_epoch
-        start = self.config.covariance_start * epochs
+        start = round(self.config.covariance_start * epochs, 9)  # .55 x 100 is 55, whatever floats make of it
         schedule = self.config.strength_schedule
         return strength_at(clock.epoch, start=start, end=epochs, peak=self.config.strength, schedule=schedule)
 
@@ -252,13 +287,13 @@ class MetaLtds(Method):
             f=at("backbone", self.backbone),
             h=at("classifier", self.classifier),
             e=at("to_semantic", self.to_semantic),
-            weight=fast["classifier.weight"],
-            bias=fast["classifier.bias"],
+            weight=fast.get("classifier.weight", self.classifier.weight),
+            bias=fast.get("classifier.bias", self.classifier.bias),
         )
 
     def _look(self, net: Net, batch: Batch, domains: Sequence[int]) -> View:
         """Each domain in its own forward pass, so that BatchNorm sees one domain at a time (or all in one)."""
-        parts = [batch.of(*domains)] if self.config.joint_forward else [batch.of(d) for d in domains]
+        parts = [batch.of(*domains)] if self.config.joint_forward else [batch.of(d) for d in sorted(domains)]
         per_part = [net.f(p.images) for p in parts]
         features = torch.cat(per_part)
         projected = torch.cat([net.e(x) for x in per_part]) if self.config.weights.z2s else features
@@ -267,7 +302,7 @@ class MetaLtds(Method):
 
     def _to_semantics(self, view: View, table: Tensor) -> Tensor:
         """L_Z2S, the mean of Eq. (3), against s (R,S) or against the tables of several domains (T,R,S)."""
-        log_n = self.calibration.log_n[view.domains][:, self.named] if self.config.calibrated_z2s else None
+        log_n = self.log_n_named[view.domains] if self.config.calibrated_z2s else None
         return visual_to_semantic(
             view.projected,
             self.position[view.labels],
@@ -277,8 +312,10 @@ class MetaLtds(Method):
             temperature=self.config.temperature,
         ).mean()
 
-    def _align(self, tables: Tensor) -> Tensor:
-        """L_S2S, Eq. (4)."""
+    def _align(self, tables: Tensor, drawn: Sequence[int]) -> Tensor:
+        """L_S2S, Eq. (4). The released slip depends on which domain of a pair was drawn first."""
+        if self.config.negatives == "released" and not self.config.single_prototype:
+            tables = tables[[sorted(drawn).index(d) for d in drawn]]
         return align_prototypes(
             tables,
             self.semantics,
@@ -306,7 +343,7 @@ class MetaLtds(Method):
             temperature=self.config.temperature,
         )
 
-    def _update_and_augment(self, view: View, net: Net, strength: float) -> tuple[Tensor, Tensor]:
+    def _update_and_augment(self, view: View, net: Net, strength: float, drawn: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Sigma and Sigma' with the meta-train features, then L_Aug, Eqs. (7) and (8).
 
         "interleaved" repeats the released code, in which a domain's loss does not see the domains after it.
@@ -316,7 +353,7 @@ class MetaLtds(Method):
             sigma = self._borrowed()
             return self._augment(view, net, sigma, strength), sigma
         losses = []
-        for domain in view.domains.unique():  # type: ignore[no-untyped-call]
+        for domain in drawn:
             mask = view.domains == domain
             own = View(*(t[mask] for t in (view.features, view.logits, view.projected, view.labels, view.domains)))
             self.spread.update(own.features, own.labels)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,14 @@ AWA2_MISSING = -1.0
 """How AWA2's continuous matrix marks an attribute nobody rated."""
 
 
-def from_attributes_csv(file: Path) -> ClassEmbeddings:
-    """Embeddings from a table `class, attribute, attribute, ...`, such as a dataset's semantics/attributes.csv."""
+def from_attributes_csv(file: Path, without: Collection[str] = ()) -> ClassEmbeddings:
+    """Embeddings from a table `class, attribute, attribute, ...`, such as a dataset's semantics/attributes.csv.
+
+    Classes `without` which to do take no part in scaling the attributes either.
+    """
     table = read_table(Path(file))
+    rows = [i for i, name in enumerate(table.names) if name not in without]
+    table = replace(table, names=tuple(table.names[i] for i in rows), values=table.values[rows])
     kept = _varying(table.values)
     provenance = {
         "file": Path(file).name,

@@ -45,5 +45,7 @@ def neighbour_covariance(sigma: Tensor, neighbours: Tensor, counts: Tensor | Non
     itself[:, 0] = 1
     total = share.sum(1, keepdim=True)
     share = torch.where(total > 0, share / total.clamp_min(torch.finfo(sigma.dtype).tiny), itself)
-    pooled = F.embedding_bag(neighbours, sigma.flatten(1), per_sample_weights=share, mode="sum")
-    return pooled.view_as(sigma)
+    pooled = torch.zeros_like(sigma)
+    for j in range(neighbours.shape[1]):  # one neighbour of every class at a time: no (C,k,D) tensor
+        pooled.addcmul_(sigma[neighbours[:, j]], share[:, j].view(-1, *[1] * (sigma.dim() - 1)))
+    return pooled

@@ -10,15 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ltds.core.config import merge, names
+from ltds.core.config import merge, names, parse
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.task import Task
-from ltds.core.types import Batch, Clock
+from ltds.core.types import Batch, Clock, StepLoss
 from ltds.data.manifest import Manifest
 from ltds.methods.meta_ltds import MetaLtds, MetaLtdsConfig, Weights
 from ltds.methods.presets import PRESETS, find_preset
 from ltds.semantics.embeddings import ClassEmbeddings
 from reference import algorithm
+from reference import equations as eq
 from toy import toy_session
 
 LATE = Clock(seed=0, step=90, total=100, steps_per_epoch=1)
@@ -27,13 +28,17 @@ COUNTS = np.array([[30, 5, 0, 2, 0], [2, 9, 4, 0, 0], [1, 8, 20, 0, 0], [3, 0, 6
 
 
 def make(
-    counts: np.ndarray = COUNTS, backbone: nn.Module | None = None, features: int = 4, **settings: Any
+    counts: np.ndarray = COUNTS,
+    backbone: nn.Module | None = None,
+    features: int = 4,
+    width: int = 3,
+    **settings: Any,
 ) -> MetaLtds:
     """Float64, five classes of which the last is open, four source domains."""
     classes = tuple(f"c{i}" for i in range(counts.shape[1]))
     domains = tuple(f"d{i}" for i in range(len(counts) + 1))
     generator = torch.Generator().manual_seed(5)
-    embeddings = ClassEmbeddings(classes, torch.randn(len(classes), 3, generator=generator))
+    embeddings = ClassEmbeddings(classes, torch.randn(len(classes), width, generator=generator))
     torch.manual_seed(4)
     config = MetaLtdsConfig(**{"neighbours": 2, "temperature": 0.5} | settings)
     backbone = backbone or nn.Sequential(nn.Flatten(), nn.Linear(12, features), nn.Softplus())
@@ -73,21 +78,16 @@ def twin_case(order: str) -> tuple[MetaLtds, Batch, dict[str, Any]]:
         counts,
         nn.Linear(algorithm.P, algorithm.D, bias=False),
         algorithm.D,
+        algorithm.S,
         order=order,
         strength=2.0,
         strength_schedule="constant",
         covariance_start=0.0,
         weights=Weights(z2s=0.1, s2s=0.2, s2z=0.15, augmentation=0.1),
     )
-    generator = torch.Generator().manual_seed(8)
-    method.semantics = torch.nn.functional.normalize(torch.randn(3, algorithm.S, generator=generator).double())
     if order == "second":  # a smooth network, so that differences exist
         method.to_semantic = smooth(algorithm.D, algorithm.S)
         method.to_visual = smooth(algorithm.S, algorithm.D)
-    else:
-        torch.manual_seed(9)
-        method.to_semantic = type(method.to_semantic)(algorithm.D, algorithm.S).double()
-        method.to_visual = type(method.to_visual)(algorithm.S, algorithm.D).double()
     for projector in (method.to_semantic, method.to_visual):
         nn.init.uniform_(projector[1].weight, 0.5, 1.5)
         nn.init.uniform_(projector[1].bias, 0.3, 1.0)
@@ -110,7 +110,7 @@ def twin_case(order: str) -> tuple[MetaLtds, Batch, dict[str, Any]]:
         "s": method.semantics.numpy(),
         "strength": 2.0,
         "v": np.zeros((3, 3, algorithm.D)),
-        "present": [[False] * 3] * 3,
+        "present": [[False] * 3 for _ in range(3)],
         "alpha": 0.1,
         "tau": 0.5,
         "w": (0.1, 0.2, 0.15, 0.1),
@@ -126,7 +126,7 @@ def smooth(inputs: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.Softplus()).double()
 
 
-def flat(method: MetaLtds, values: dict[str, Tensor]) -> np.ndarray:
+def flat(values: dict[str, Tensor]) -> np.ndarray:
     renamed = {}
     for name, value in values.items():
         for ours, theirs in TWIN.items():
@@ -136,14 +136,39 @@ def flat(method: MetaLtds, values: dict[str, Tensor]) -> np.ndarray:
     return np.concatenate([renamed[name] for name in algorithm.SHAPES])
 
 
-def test_one_step_is_algorithm_1_in_first_order() -> None:
-    method, batch, case = twin_case("first")
+BEFORE = Clock(seed=0, step=89, total=100, steps_per_epoch=1)
+
+
+def two_steps(order: str) -> tuple[MetaLtds, StepLoss, dict[str, Any], np.ndarray]:
+    """Two steps on the same weights, by the method and by the twin: old prototypes and covariances count too."""
+    method, batch, case = twin_case(order)
+    method.loss(batch, BEFORE)
+    method.zero_grad()
     loss = method.loss(batch, LATE)
     loss.total.backward()
-    case["sigma"] = method._borrowed().numpy()
-    theta = flat(method, dict(method.named_parameters()))
+    theta = flat(dict(method.named_parameters()))
+    A = algorithm.unflatten(theta)["f.weight"]
+    C, D = len(case["s"]), algorithm.D
+    state = [0.0] * C, [[0.0] * D] * C, [[[0.0] * D] * D] * C
+    for clock in (BEFORE, LATE):
+        train = method._split(clock)[0]
+        features = {n: [[eq.dot(row, x) for row in A] for x in case["batches"][n]["x"]] for n in train}
+        pooled = [f for n in train for f in features[n]], [y for n in train for y in case["batches"][n]["y"]]
+        state = eq.online_covariance(*state, *pooled)
+        if clock is BEFORE:
+            for n in train:
+                value, present = eq.prototypes(case["v"][n], case["present"][n], features[n], case["batches"][n]["y"])
+                case["v"][n], case["present"][n] = np.array(value), list(present)
+    sizes = np.sum(case["n"], axis=0)
+    borrowed = eq.sigma_prime(state[2], eq.top_k(case["s"], 2), sizes)
+    case["sigma"] = [np.diag(matrix) for matrix in borrowed]
+    return method, loss, case, theta
+
+
+def test_the_second_step_is_algorithm_1_in_first_order() -> None:
+    method, loss, case, theta = two_steps("first")
     wanted = algorithm.first_order(theta, case)
-    got = flat(method, {n: p.grad for n, p in method.named_parameters()})
+    got = flat({n: p.grad for n, p in method.named_parameters()})
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-9)
     assert np.abs(wanted).max() > 0.01
     train, views = algorithm.meta_train(theta, case)
@@ -151,16 +176,42 @@ def test_one_step_is_algorithm_1_in_first_order() -> None:
     assert loss.total.item() == pytest.approx(float(train + 0.3 * algorithm.meta_test(fast, case, views)), abs=1e-10)
 
 
-def test_one_step_is_algorithm_1_in_second_order() -> None:
+def test_the_second_step_is_algorithm_1_in_second_order() -> None:
     """METHODS 5 (i): the gradient is the numerical derivative of the total loss."""
-    method, batch, case = twin_case("second")
-    method.loss(batch, LATE).total.backward()
-    case["sigma"] = method._borrowed().numpy()
-    theta = flat(method, dict(method.named_parameters()))
-    got = flat(method, {n: p.grad for n, p in method.named_parameters()})
+    method, _, case, theta = two_steps("second")
+    got = flat({n: p.grad for n, p in method.named_parameters()})
     for seed in range(4):
         direction = np.random.default_rng(seed).normal(size=len(theta))
-        assert got @ direction == pytest.approx(algorithm.second_order(theta, case, direction, h=2e-7), abs=1e-6)
+        wanted = algorithm.second_order(theta, case, direction, h=2e-7)
+        assert got @ direction == pytest.approx(wanted, abs=1e-6)
+
+
+def test_without_an_inner_step_it_is_multi_domain_training() -> None:
+    """METHODS 5 (ii): the meta-test domain weighs .3 and everything is taken at theta."""
+    method = make(inner_lr=0.0)
+    got = gradient(method)
+    plain = make(inner_lr=0.0)
+    train, test = plain._split(LATE)
+    batch, strength = make_batch(), plain._strength(LATE)
+    view = plain._look(plain._net(), batch, train)
+    prototypes = plain.prototypes.blended(view.features, view.labels, view.domains)
+    inner, sigma = plain._meta_train(view, prototypes, strength, train)
+    outer = plain._meta_test(plain._look(plain._net(), batch, test), plain._net(), prototypes.detach(), sigma, strength)
+    weights = {"cls": 1.0, "z2s": 0.1, "s2s": 0.1, "s2z": 0.1, "aug": 0.1}
+    total = sum(weights[n] * v for n, v in inner.items()) + 0.3 * sum(weights[n] * v for n, v in outer.items())
+    total.backward()
+    for name, parameter in plain.named_parameters():
+        assert_close(got[name], parameter.grad, rtol=0, atol=1e-12)
+
+
+def test_the_strength_moves_once_an_epoch() -> None:
+    method = make()
+    at = {step: method._strength(Clock(0, step, 1000, 10)) for step in (399, 400, 409, 410, 700, 999)}
+    assert at[399] is None
+    assert at[400] == at[409] == pytest.approx(0)
+    assert at[410] == pytest.approx(10 / 60)
+    assert at[700] == pytest.approx(5.0)
+    assert at[999] == pytest.approx(10 * 59 / 60)
 
 
 def test_the_orders_differ_and_agree_without_an_inner_step() -> None:
@@ -255,8 +306,8 @@ def test_every_setting_changes_something(name: str) -> None:
 
     def outcome(settings: dict[str, Any]) -> dict[str, Tensor]:
         backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.BatchNorm1d(4), nn.Softplus())
-        clipping = {"inner_clip_norm": {"inner_clip": "per_tensor"}, "inner_clip": {"inner_clip_norm": 0.05}}
-        base = clipping.get(name, {})
+        clipped = {"inner_clip": "per_tensor", "inner_clip_norm": 0.04}
+        base = clipped if name.startswith("inner_clip") else {}
         method = make(backbone=backbone, **MetaLtdsConfig.model_validate(merge(base, settings)).model_dump())
         found = gradient(method, steps=2)
         return found | {n: b.double() for n, b in method.named_buffers() if "running" in n}
@@ -342,14 +393,85 @@ def test_any_module_is_a_backbone() -> None:
         assert found["backbone.twice.weight"].abs().max() > 0
 
 
-def test_presets_name_what_they_change() -> None:
-    print_rows = set(PRESETS["ltds-paper"].settings)
-    assert print_rows == {"order", "strength", "strength_schedule", "calibrated_augmentation", "covariance"}
+# docs/paper-notes.md: row -> setting, as printed, as released. Rows that both leave at our default are not here.
+ROWS = {
+    1: ("order", "second", "first"),
+    3: ("strength", 5.0, 10.0),
+    5: ("calibrated_augmentation", False, True),
+    6: ("negatives", "paper", "released"),
+    8: ("align_to_semantics", True, False),
+    9: ("back_weights", (1.0, 1.0), (0.5, 0.5)),
+    10: ("cycle", "s2s", "z2s"),
+    12: ("prototype_start", "first_visit", "zero"),
+    13: ("prototype_epsilon", 0.0, 1e-5),
+    16: ("covariance_pseudo_sample", False, True),
+    17: ("neighbour_weights", "class_size", "running"),
+    18: ("covariance", "full", "diagonal"),
+    20: ("covariance_order", "together", "interleaved"),
+    21: ("slow_weights_in_meta_test", False, True),
+}
+
+
+def test_presets_are_the_columns_of_the_table_of_readings() -> None:
     defaults = MetaLtdsConfig()
-    for name, preset in PRESETS.items():
-        if preset.method is MetaLtds and name not in ("ltds", "ltds-j"):
-            assert MetaLtdsConfig(**preset.settings) != defaults, name
+    for column, name in ((1, "ltds-paper"), (2, "ltds-code")):
+        config = MetaLtdsConfig(**PRESETS[name].settings)
+        for row, reading in ROWS.items():
+            assert getattr(config, reading[0]) == reading[column], (name, row)
+        told = {reading[0] for reading in ROWS.values()} | {"strength_schedule"}
+        others = set(MetaLtdsConfig.model_fields) - told
+        assert all(getattr(config, field) == getattr(defaults, field) for field in others), name
+    assert MetaLtdsConfig(**PRESETS["ltds-paper"].settings).strength_schedule == "constant"
     assert find_preset("ltds-j").settings == {}
+
+
+def test_the_released_slips_follow_the_order_of_the_draw() -> None:
+    """The first domain of a pair has its cross negatives counted twice; the first drawn does not see the others."""
+    found = []
+    for order in ([0, 1, 2], [2, 1, 0]):
+        method = make(**PRESETS["ltds-code"].settings)
+        method._split = lambda clock, order=order: (order, [3])  # type: ignore[method-assign]
+        found.append(method.loss(make_batch(), LATE).terms)
+    assert found[0]["cls"] == pytest.approx(found[1]["cls"].item())
+    assert abs(found[0]["s2s"] - found[1]["s2s"]) > 1e-6
+    assert abs(found[0]["aug"] - found[1]["aug"]) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"meta_test_domains": 0, "order": "second"}, "order has no effect"),
+        ({"weights": {"augmentation": 0.0}, "strength": 3.0}, "strength has no effect"),
+        ({"weights": {"s2z": 0.0}, "cycle": "z2s"}, "cycle has no effect"),
+        ({"inner_clip_norm": 1.0}, "inner_clip_norm has no effect"),
+        ({"weights": {"meta_test": 0.0}}, "set meta_test_domains=0"),
+    ],
+)
+def test_a_setting_without_effect_is_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        parse(MetaLtdsConfig, settings)
+
+
+def test_frozen_parameters_stay_and_the_rest_learns() -> None:
+    method = make()
+    method.backbone[1].weight.requires_grad_(False)
+    found = gradient(method)
+    assert (found["backbone.1.weight"] == 0).all()
+    assert found["backbone.1.bias"].abs().max() > 0
+
+
+def test_few_classes_need_few_neighbours_only_with_augmentation() -> None:
+    counts = COUNTS[:, :3]
+    with pytest.raises(ConfigError, match=r"--set method.neighbours=3"):
+        make(counts, neighbours=5)
+    assert make(counts, neighbours=5, weights=Weights(augmentation=0.0)) is not None
+
+
+def test_strict_hides_open_classes_from_the_scaling_of_attributes(toy: Manifest) -> None:
+    loose, strict = (toy_session(toy, "ltds", method={"strict": s}).method.semantics for s in (False, True))
+    assert loose.shape == (6, 4)
+    assert strict.shape == (5, 4)
+    assert not torch.allclose(loose[:5], strict)
 
 
 def test_methods_that_need_embeddings_say_so(toy: Manifest) -> None:

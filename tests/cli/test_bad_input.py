@@ -1,0 +1,202 @@
+"""Bad input at the real command line: a sentence and exit code 2, never a traceback, never half a run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from test_commands import QUICK, refused
+
+from ltds.cli.main import run as run_command
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
+    """The command line in this process, which saves importing torch forty times; test_commands.py uses real ones."""
+
+    def call(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["ltds", *words])
+        capfd.readouterr()
+        code: object = 0
+        try:
+            run_command()
+        except SystemExit as stop:
+            code = stop.code
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(words, code or 0, out, err)  # type: ignore[call-overload, no-any-return]
+
+    return call
+
+
+@pytest.fixture
+def broken(toy: Manifest, tmp_path: Path) -> Path:
+    """A copy of the toy dataset to break."""
+    shutil.copytree(toy.root, tmp_path / "data", ignore=shutil.ignore_patterns(".cache"))
+    return tmp_path / "data"
+
+
+def edit_csv(root: Path, change: Callable[[list[str]], list[str]]) -> None:
+    lines = (root / "manifest.csv").read_text().splitlines()
+    (root / "manifest.csv").write_text("\n".join(change(lines)) + "\n")
+    edit_json(root, lambda header: header.pop("checksum"))
+
+
+def edit_json(root: Path, change: Callable[[dict[str, object]], object]) -> None:
+    header = json.loads((root / "manifest.json").read_text())
+    change(header)
+    (root / "manifest.json").write_text(json.dumps(header))
+
+
+def duplicate(root: Path) -> None:
+    edit_csv(root, lambda lines: [*lines, "./" + lines[1]])
+
+
+def unknown_class(root: Path) -> None:
+    edit_csv(root, lambda lines: [*lines[:-1], lines[-1].replace(",fox,", ",foxx,")])
+
+
+def empty_class(root: Path) -> None:
+    edit_json(root, lambda header: header["classes"].append("gnu"))  # type: ignore[attr-defined]
+    edit_json(root, lambda header: header.pop("checksum"))
+
+
+def validation_only(root: Path) -> None:
+    edit_csv(root, lambda lines: [line for line in lines if not line.endswith(",fox,wax,train")])
+
+
+def no_test(root: Path) -> None:
+    edit_csv(root, lambda lines: [line for line in lines if not line.endswith(",test")])
+
+
+def latin(root: Path) -> None:
+    (root / "manifest.csv").write_bytes("path,class,domain,split\nimages/é.png,ant,ink,train\n".encode("latin-1"))
+
+
+def zero_bytes(root: Path) -> None:
+    next((root / "images").rglob("*.png")).write_bytes(b"")
+
+
+def missing_image(root: Path) -> None:
+    next((root / "images").rglob("*.png")).unlink()
+
+
+CASES = [
+    (duplicate, "same file"),
+    (unknown_class, "Did you mean 'fox'?"),
+    (empty_class, "'gnu' has no image"),
+    (validation_only, "validation images but no training image"),
+    (no_test, "to have test images"),
+    (latin, "UTF-8"),
+    (zero_bytes, "0.png"),
+    (missing_image, "0.png"),
+    (lambda root: edit_json(root, lambda header: header.update(name=5)), "'name' was 5"),
+    (lambda root: edit_json(root, lambda header: header.update(classes="abc")), "'classes' was 'abc'"),
+    (lambda root: (root / "manifest.json").write_text("5"), "JSON object"),
+    (lambda root: (root / "manifest.json").unlink(), "no manifest.json"),
+]
+
+
+@pytest.mark.parametrize(("breaks", "said"), CASES, ids=lambda case: getattr(case, "__name__", None))
+def test_broken_datasets(
+    command: Command, broken: Path, tmp_path: Path, breaks: Callable[[Path], object], said: str
+) -> None:
+    breaks(broken)
+    done = command("train", "--data", "data", "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
+    refused(done, said)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "data=3"], "Expected 'data' to be a group of settings"),
+        (["--set", "method=3"], "Expected 'method' to be a group of settings"),
+        (["--set", "optimizer.lr=inf"], "'optimizer.lr' was inf"),
+        (["--set", "data.batch=1"], "'data.batch' was 1"),
+        (["--set", "optimizer.momentum=0.0", "--set", "optimizer.nesterov=true"], "nesterov needs a momentum"),
+        (["--set", "data.root=elsewhere"], "Leave one of them out"),
+        (["--method", ":X"], "package.module:Thing"),
+        (["--method", "nowhere:X"], "No module named 'nowhere'"),
+    ],
+)
+def test_broken_settings(command: Command, toy: Manifest, tmp_path: Path, words: list[str], said: str) -> None:
+    base = ["train", "--data", str(toy.root), "--method", "agg", "--held-out", "wax", "--out", "run"]
+    refused(command(*base, *words, cwd=tmp_path), said)
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_kind_of_image_trains(command: Command, broken: Path, tmp_path: Path) -> None:
+    files = sorted((broken / "images").rglob("*.png"))
+    kinds = ("L", "LA", "P", "RGBA", "1", "I;16")
+    for file, kind in zip(files, kinds, strict=False):
+        with Image.open(file) as image:
+            deep = Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257)
+            other = deep if kind == "I;16" else image.convert(kind)
+        other.save(file)
+    done = command("train", "--data", "data", "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_path_that_cannot_be_written_is_a_sentence(command: Command, toy: Manifest, tmp_path: Path) -> None:
+    (tmp_path / "afile").write_text("")
+    done = command("train", "--data", str(toy.root), "--held-out", "wax", "--out", "afile/run", *QUICK, cwd=tmp_path)
+    refused(done, "afile", "name another with --out")
+
+
+def test_two_processes_never_train_in_one_folder(command: Command, toy: Manifest, tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    with run.locked():
+        words = ["--data", str(toy.root), "--held-out", "wax", "--out", "run"]
+        refused(command("train", *words, *QUICK, cwd=tmp_path), "another process is training in it")
+    assert not run.path.exists()
+
+
+def test_settings_edited_after_the_checkpoint_are_noticed(command: Command, toy: Manifest, tmp_path: Path) -> None:
+    words = ["--data", str(toy.root), "--held-out", "wax", "--out", "run"]
+    assert command("train", *words, *QUICK, cwd=tmp_path).returncode == 0
+    run = RunDirectory(tmp_path / "run")
+    run.done_file.unlink()
+    run.config_file.write_text(run.config_file.read_text().replace("epochs = 2", "epochs = 1"))
+    refused(command("train", "--resume", "run", cwd=tmp_path), "the settings that", "has changed since")
+    run.config_file.write_text("[broken")
+    refused(command("train", "--resume", "run", cwd=tmp_path), "to be valid TOML")
+    run.task_file.write_text("{}")
+    refused(command("evaluate", "run", cwd=tmp_path), "to describe a task")
+
+
+def test_the_demo_trains_reuses_and_continues(command: Command, tmp_path: Path) -> None:
+    small = ["--set", "n_max=20", "--set", "n_min=4", "--set", "val_per_pair=1", "--set", "test_per_pair=1"]
+    assert command("data", "build", "bestiary", *small, "--set", "size=16", cwd=tmp_path).returncode == 0
+    words = ["demo", "--set", "schedule.epochs=1", "--set", "schedule.steps_per_epoch=2", "--set", "data.batch=8"]
+    words += ["--set", "data.size=16", "--set", "backbone.width=8", "--set", "run.threads=1"]
+    first = command(*words, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.splitlines()[-1] == "runs/demo/report.html"
+    page = (tmp_path / "runs" / "demo" / "report.html").read_text()
+    assert "agg" in page
+    assert "ltds" in page
+    journal = (tmp_path / "runs/demo/agg-woodblock/log.jsonl").read_bytes()
+    (tmp_path / "runs/demo/ltds-woodblock/DONE").unlink()
+    again = command(*words, cwd=tmp_path)
+    assert "agg: done already" in again.stderr
+    assert "ltds: continuing" in again.stderr
+    assert (tmp_path / "runs/demo/agg-woodblock/log.jsonl").read_bytes() == journal
+
+
+def test_a_pipe_gets_plain_lines_when_verbose(command: Command, toy: Manifest, tmp_path: Path) -> None:
+    words = ["-v", "train", "--data", str(toy.root), "--held-out", "wax", "--out", "run", *QUICK]
+    done = command(*words, cwd=tmp_path)
+    assert "Training: 4 of 4 loss" in done.stderr
+    assert "--resume" in command("train", "-h", cwd=tmp_path).stdout
