@@ -9,7 +9,8 @@ import tomli_w
 
 from ltds.core.config import merge, parse_overrides, read_toml
 from ltds.core.errors import ConfigError
-from ltds.engine.config import RECIPES, resolve
+from ltds.engine.config import METHOD_RECIPES, RECIPES, resolve
+from ltds.methods.meta_ltds import MetaLtds
 
 DATA = {"data": {"root": "somewhere"}}
 
@@ -78,6 +79,14 @@ def test_a_recipe_serves_where_the_user_says_nothing() -> None:
     assert plain.backbone.width == recipe["backbone"]["width"]
     named = resolve(DATA, {"backbone": {"name": "resnet18"}}, dataset="bestiary")
     assert (named.backbone.name, named.backbone.width) == ("resnet18", 64)
+
+
+def test_a_recipe_may_suit_a_method() -> None:
+    suited = resolve(DATA, {"method": {"name": "ltds"}}, dataset="bestiary").method
+    assert suited.temperature == METHOD_RECIPES["bestiary"][MetaLtds]["temperature"]
+    own = resolve(DATA, {"method": {"name": "ltds", "temperature": 0.3}}, dataset="bestiary").method
+    assert own.temperature == 0.3
+    assert resolve(DATA, {"method": {"name": "ltds"}}).method.temperature == pytest.approx(1 / 30)
 
 
 def test_defaults_are_the_paper_s() -> None:
