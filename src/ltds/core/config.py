@@ -5,9 +5,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ltds.core.errors import ConfigError, nearest
 
@@ -19,6 +19,7 @@ class Settings(BaseModel):
 
 
 Model = TypeVar("Model", bound=Settings)
+Fraction = Annotated[float, Field(ge=0, le=1)]
 REMEDY = "Give it with --set {name}=VALUE or in the TOML file."
 
 

@@ -35,9 +35,6 @@ class Batch:
         mask = torch.isin(self.domains, torch.tensor(domains, device=self.domains.device))
         return Batch(self.images[mask], self.labels[mask], self.domains[mask], self.rows[mask])
 
-    def to(self, device: torch.device) -> Batch:
-        return Batch(*(t.to(device, non_blocking=True) for t in (self.images, self.labels, self.domains, self.rows)))
-
 
 @dataclass(frozen=True)
 class Prediction:

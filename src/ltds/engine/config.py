@@ -8,14 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from ltds.core.config import Settings, check, listing, merge
+from ltds.core.config import Fraction, Settings, check, listing, merge
 from ltds.core.errors import ConfigError
 from ltds.methods.base import Method
 from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.presets import Preset, find_preset
 from ltds.nn.backbones import BackboneSettings
-
-Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Augmentation(Settings):

@@ -70,19 +70,19 @@ def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> fl
         group["lr"] = lr
     session.method.train()
     loss = session.method.loss(batch, clock)
-    terms = _finite(loss, step)
+    total, terms = _finite(loss, step)
     session.optimizer.zero_grad(set_to_none=True)
     loss.total.backward()  # type: ignore[no-untyped-call]
     session.optimizer.step()
-    total = loss.total.item()
     journal.step(step + 1, clock.epoch, lr, total, terms, time.perf_counter() - started)
     return total
 
 
-def _finite(loss: StepLoss, step: int) -> dict[str, float]:
-    """The terms as numbers; a NaN or infinite one stops the run by name."""
+def _finite(loss: StepLoss, step: int) -> tuple[float, dict[str, float]]:
+    """The total and the terms as numbers; a NaN or infinite one stops the run by name."""
     terms = {name: value.item() for name, value in loss.terms.items()}
-    parts = {**terms, "total": loss.total.item()}
+    total = loss.total.item()
+    parts = {**terms, "total": total}
     broken = {name: value for name, value in parts.items() if not math.isfinite(value)}
     if broken:
         became = " and ".join(f"the term '{name}' became {value}" for name, value in broken.items())
@@ -90,7 +90,7 @@ def _finite(loss: StepLoss, step: int) -> dict[str, float]:
             f"Expected a finite loss at step {step + 1}, but {became}. The last checkpoint is kept: train anew with a "
             "smaller learning rate (--set optimizer.lr=...) and another --out."
         )
-    return terms
+    return total, terms
 
 
 def _validate(session: Session, run: RunDirectory, standing: Standing, journal: Journal) -> Standing:

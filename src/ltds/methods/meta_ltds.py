@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 
-from ltds.core.config import Settings
+from ltds.core.config import Fraction, Settings
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, StepLoss
@@ -30,8 +30,6 @@ from ltds.semantics.embeddings import ClassEmbeddings
 from ltds.stats.covariance import OnlineCovariance
 from ltds.stats.neighbours import nearest_classes, neighbour_covariance
 from ltds.stats.prototypes import Prototypes, PrototypeView, Start, completed
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Weights(Settings):
@@ -69,10 +67,10 @@ class MetaLtdsConfig(Settings):
     prototype_gradient: bool = True  # 11
     prototype_start: Start = "first_visit"  # 12
     prototype_epsilon: NonNegativeFloat = 0.0  # 13
-    prototype_momentum: Share = 0.5
+    prototype_momentum: Fraction = 0.5
     single_prototype: bool = False  # ablation k
 
-    covariance_start: Share = 0.4  # T_Sigma as a share of the run
+    covariance_start: Fraction = 0.4  # T_Sigma as a share of the run
     covariance: Literal["diagonal", "full"] = "diagonal"  # 18
     covariance_pseudo_sample: bool = False  # 16
     covariance_order: Literal["together", "interleaved"] = "together"  # 20
