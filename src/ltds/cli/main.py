@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import ltds
-from ltds.cli import data, demo, evaluate, methods, report, train
+from ltds.cli import benchmark, data, demo, evaluate, methods, report, train
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import LtdsError
 
@@ -43,6 +43,7 @@ app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
+app.command("benchmark")(benchmark.benchmark)
 app.command("report")(report.report)
 app.command("methods")(methods.methods)
 

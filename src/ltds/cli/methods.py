@@ -1,12 +1,168 @@
-"""`ltds methods`: what there is to train."""
+"""`ltds methods`: what there is to train, what each is, and what the paper printed for it."""
 
 from __future__ import annotations
 
-from ltds.cli.screen import SCREEN
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from ltds.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ltds.methods.catalogue import Entry
+    from ltds.methods.presets import Preset
+
+LABEL = 11  # width of the words at the left of an explanation
 
 
-def methods() -> None:
-    """List the methods, a line each. Use a name with: ltds train --method NAME"""
+class Format(StrEnum):
+    """How the paper's tables are printed."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    JSON = "json"
+
+
+def methods(
+    name: Annotated[
+        str | None, typer.Argument(help="A method to explain; with --paper, one of its tables: 1 to 4, S1 to S5.")
+    ] = None,
+    paper: Annotated[bool, typer.Option("--paper", help="Print the paper's tables, as published.")] = False,
+    format: Annotated[Format, typer.Option(help="How to print the paper's tables.")] = Format.TEXT,
+) -> None:
+    """List the methods, explain one, or print the paper's tables. Train one with: ltds train --method NAME
+
+    Examples: ltds methods; ltds methods bsce; ltds methods --paper 2
+    """
+    if paper:
+        _print_paper(name, format)
+    elif format != Format.TEXT:
+        raise ConfigError(f"Expected --format {format} beside --paper, but got it alone. Add --paper, or leave it out.")
+    elif name is None:
+        _list()
+    else:
+        _explain(name)
+
+
+def _list() -> None:
+    """Every preset in one line, under the heading of its group."""
+    from ltds.methods.catalogue import CATALOGUE, GROUPS
     from ltds.methods.presets import PRESETS
 
-    SCREEN.table(["method", "what it is"], [[name, preset.summary] for name, preset in PRESETS.items()])
+    wide = max(map(len, PRESETS))
+    rest = [name for name in PRESETS if name not in CATALOGUE]
+    for group in (*GROUPS, ""):
+        members = [name for name in PRESETS if name in CATALOGUE and CATALOGUE[name].group == group] if group else rest
+        if members:
+            print(group or "Others")
+        for name in members:
+            print(f"  {name:<{wide}}  {PRESETS[name].summary}")
+    print("\nMore about one: ltds methods NAME. The paper's numbers: ltds methods --paper")
+
+
+def _explain(name: str) -> None:
+    from ltds.core.config import parse
+    from ltds.methods.catalogue import CATALOGUE
+    from ltds.methods.presets import find_preset
+
+    preset = find_preset(name)
+    entry = CATALOGUE.get(name)
+    console = _console()
+    console.print(Text(f"{name}: {preset.summary}"), style="bold", soft_wrap=True)
+    for label, words in _facts(name, preset, entry):
+        _say(console, label, words)
+    values = parse(preset.method.Config, preset.settings)
+    _settings(console, preset, values)
+    _say(console, "Train it", f"ltds train --method {name}")
+
+
+def _facts(name: str, preset: Preset, entry: Entry | None) -> Iterator[tuple[str, str]]:
+    """What is said above the settings: a word at the left, a sentence at the right."""
+    kind = preset.method
+    yield "Class", f"{kind.__name__} in {kind.__module__}: {' '.join((kind.__doc__ or '').split())}"
+    if entry is not None:
+        yield "Cost", _cost(entry)
+        for citation in entry.citations:
+            yield "From", citation
+        yield "Page", f"docs/methods/{entry.page}.md"
+    for sentence in _published(name):
+        yield "Paper", sentence
+
+
+def _cost(entry: Entry) -> str:
+    count = "1 network" if entry.networks == "1" else f"{entry.networks} networks"
+    passes = f"a step takes {entry.passes} batches of one domain through a backbone, for K source domains"
+    formulas = f"{count}; {passes}.".replace("**2", "²").replace(" * ", " ")
+    return " ".join(filter(None, [formulas, entry.remark]))
+
+
+def _published(name: str) -> Iterator[str]:
+    """The paper's averages for this preset, a sentence for each row of its tables."""
+    from ltds.report.published import RESULTS, averages, rows
+
+    for table, (_, title) in RESULTS.items():
+        for label in dict.fromkeys(number.label for number in rows(table) if number.preset == name):
+            means = "  ".join(f"{metric} {value}" for metric, value in averages(table)[label].items())
+            yield f"table {table}, {title}, {label}: on average {means}"
+
+
+def _settings(console: Console, preset: Preset, values: object) -> None:
+    """The table of settings, and what their classes say of them."""
+    from pydantic import BaseModel
+
+    from ltds.cli.explanation import explanations, setting_lines
+
+    assert isinstance(values, BaseModel)
+    lines = list(setting_lines(preset.method.Config(), values, "method."))
+    described = any(line.description for line in lines)
+    header = ["setting", "may be", "default", "here", *(["meaning"] if described else [])]
+    table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
+    for title in header:
+        table.add_column(title, overflow="fold")
+    for line in lines:
+        cells = (line.name, line.kind, line.default, line.here, *([line.description] if described else []))
+        table.add_row(*map(escape, cells), style="bold" if line.here else None)
+    console.print()
+    console.print(table)
+    console.print()
+    for group, words in explanations(values):
+        _say(console, group or "Settings", words)
+
+
+def _say(console: Console, label: str, words: str) -> None:
+    """A word at the left in bold, its sentence wrapped beside it."""
+    lines = textwrap.wrap(words, max(20, console.width - LABEL), break_long_words=False, break_on_hyphens=False)
+    console.print(Text.assemble((f"{label} ".ljust(LABEL), "bold"), f"\n{' ' * LABEL}".join(lines)), soft_wrap=True)
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=max(120, console.width))
+
+
+def _print_paper(table: str | None, format: Format) -> None:
+    from ltds.report.published import layout
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    text: dict[Format, Callable[[str], str]] = {
+        Format.TEXT: lambda number: layout.text(number, width),
+        Format.MARKDOWN: layout.markdown,
+        Format.CSV: layout.csv_text,
+        Format.JSON: layout.json_text,
+    }
+    if table is None and format in (Format.CSV, Format.JSON):
+        raise ConfigError(
+            f"Expected the number of one table for --format {format}, but got none. "
+            f"Type 'ltds methods --paper 2 --format {format}'; tables: {', '.join(layout.TABLES)}."
+        )
+    print("\n\n".join(text[format](number) for number in ([table] if table else layout.TABLES)))

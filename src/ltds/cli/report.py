@@ -15,50 +15,74 @@ from ltds.core.files import write_text
 if TYPE_CHECKING:
     from ltds.report.collect import Collection
 
+ENDINGS = (".html", ".md", ".csv", ".tex", ".json")
+
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories, or folders that hold some.")],
     out: Annotated[
         list[Path] | None,
-        typer.Option(help="File to write: .html (page), .md, .csv or .tex (table). May be repeated."),
+        typer.Option(
+            help="File to write: .html (page), .md, .csv or .tex (table), .json (every number). May be repeated."
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(help="Method that the others are compared with: agg, or the first, where none is named."),
     ] = None,
 ) -> None:
     """Compare runs: a table on the screen, and files in the formats their endings name.
 
-    Example: ltds report runs --out report.html --out table.tex
+    Example: ltds report runs --out report.html --out table.tex --reference bsce
     """
     from ltds.report.collect import collect
+    from ltds.report.comparison import check_reference
 
     files = out or []
     for file in files:
-        if file.suffix not in _writers():
-            raise ConfigError(
-                f"Expected --out to end in .html, .md, .csv or .tex, but got '{file}'. Rename it to a known ending."
-            )
+        if file.suffix not in ENDINGS:
+            known = f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+            raise ConfigError(f"Expected --out to end in {known}, but got '{file}'. Rename it to a known ending.")
     collection = collect(runs)
-    show(collection)
+    check_reference(collection.datasets, reference)
+    show(collection, reference)
     with SCREEN.track("Writing", len(files)) as advance:
         for file in files:
-            _writers()[file.suffix](collection, file)
+            _writers()[file.suffix](collection, file, reference)
             advance(note=str(file))
             SCREEN.say(f"Wrote {file}")
 
 
-def show(collection: Collection) -> None:
-    """Print the table, and a sentence for each thing that a reader of it should know."""
-    from ltds.report.table import legend, tables_of, terminal_rows
+def show(collection: Collection, reference: str | None = None) -> None:
+    """Print the tables, the answer, and a sentence for each thing that a reader of them should know."""
+    from ltds.report.answer import answer
+    from ltds.report.comparison_table import sentences
+    from ltds.report.table import legend, sheets_of, tables_of, terminal_rows
 
     header, rows = terminal_rows(collection)
     SCREEN.table(header, rows)
-    for line in [*legend(tables_of(collection)), *collection.problems]:
+    shown = []
+    for dataset in collection.datasets:
+        for sheet in sheets_of(dataset, reference)[:1]:  # the files have the other metrics
+            SCREEN.say(sheet.title)
+            SCREEN.table(["Method", *sheet.headings], [[label, *fields] for label, fields in sheet.rows])
+            shown.append(sheet)
+        if len(dataset.rows) > 1:
+            found = answer(dataset)
+            SCREEN.say(f"{found.verdict} {found.certainty}")
+    for line in [*legend(tables_of(collection)), *sentences(shown), *collection.problems]:
         SCREEN.say(line)
 
 
-def _writers() -> dict[str, Callable[[Collection, Path], None]]:
+def _writers() -> dict[str, Callable[[Collection, Path, str | None], None]]:
+    from ltds.report.latex import latex_table
     from ltds.report.page import write_page
-    from ltds.report.table import csv_table, latex_table, markdown_table
+    from ltds.report.record import write_record
+    from ltds.report.spreadsheet import csv_table
+    from ltds.report.table import markdown_table
 
-    def text(make: Callable[[Collection], str]) -> Callable[[Collection, Path], None]:
-        return lambda collection, file: write_text(file, make(collection))
+    def text(make: Callable[[Collection, str | None], str]) -> Callable[[Collection, Path, str | None], None]:
+        return lambda collection, file, reference: write_text(file, make(collection, reference))
 
-    return {".html": write_page, ".md": text(markdown_table), ".csv": text(csv_table), ".tex": text(latex_table)}
+    writers = (write_page, text(markdown_table), text(csv_table), text(latex_table), write_record)
+    return dict(zip(ENDINGS, writers, strict=True))

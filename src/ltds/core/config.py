@@ -48,10 +48,14 @@ def parse_overrides(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables laid over each other: later ones win, setting by setting. A value never replaces a whole table."""
+    """Tables laid over each other: later ones win, setting by setting. A value never replaces a whole table.
+
+    Except that a text may stand for a group that has a name: criterion="bsce" for criterion={name="bsce"}.
+    """
     result: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
+            value = _named(result, key, value)
             tables = isinstance(value, Mapping) + isinstance(result.get(key, value), Mapping)
             if tables == 1:
                 got = result[key] if isinstance(value, Mapping) else value
@@ -61,6 +65,16 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
                 )
             result[key] = merge(result.get(key, {}), value) if tables else value
     return result
+
+
+def _named(result: dict[str, Any], key: str, value: Any) -> Any:
+    """The value to lay over result[key], where one of the two may be a text and the other a table with a name."""
+    below = result.get(key)
+    if isinstance(below, str) and isinstance(value, Mapping):
+        result[key] = {"name": below}
+    elif isinstance(below, Mapping) and "name" in below and isinstance(value, str):
+        del result[key]
+    return value
 
 
 def check(

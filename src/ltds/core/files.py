@@ -1,7 +1,8 @@
-"""Writing files so that a reader, or a crash, never meets half of one."""
+"""Writing files so that a reader, or a crash, never meets half of one; and holding a folder for one process."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
@@ -40,3 +41,25 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """JSON that any reader accepts: a NaN is a bug of ours, not a value, and raises."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+class LockedError(Exception):
+    """Another process holds the folder."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make the folder and hold it for this process alone; raises LockedError. An empty folder is not left behind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(handle)
+        raise LockedError(str(folder)) from error
+    try:
+        yield
+    finally:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+        os.close(handle)

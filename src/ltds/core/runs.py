@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import tomllib
@@ -15,7 +14,7 @@ from typing import Any
 import tomli_w
 
 from ltds.core.errors import CheckpointError
-from ltds.core.files import write_json, write_text
+from ltds.core.files import LockedError, locked, write_json, write_text
 from ltds.core.task import Task
 
 
@@ -23,7 +22,7 @@ from ltds.core.task import Task
 class RunDirectory:
     """All that a run leaves behind, and all that anything after training reads.
 
-    config.toml environment.json task.json log.jsonl checkpoints/ predictions/*.npz metrics.json DONE
+    config.toml environment.json task.json log.jsonl checkpoints/ predictions/*.npz metrics.json DONE, or FAILED.json
     """
 
     path: Path
@@ -52,6 +51,10 @@ class RunDirectory:
     def best_checkpoint(self) -> Path:
         return self.path / "checkpoints" / "best.safetensors"
 
+    def best_of(self, phase: str) -> Path:
+        """The best weights of a phase before the last; those of the last are `best_checkpoint`."""
+        return self.path / "checkpoints" / f"best-{phase}.safetensors"
+
     @property
     def metrics_file(self) -> Path:
         return self.path / "metrics.json"
@@ -60,8 +63,16 @@ class RunDirectory:
     def done_file(self) -> Path:
         return self.path / "DONE"
 
+    @property
+    def failed_file(self) -> Path:
+        return self.path / "FAILED.json"
+
     def predictions_file(self, split: str) -> Path:
         return self.path / "predictions" / f"{split}.npz"
+
+    @property
+    def features_file(self) -> Path:
+        return self.path / "predictions" / "features.npz"
 
     @property
     def exists(self) -> bool:
@@ -111,6 +122,40 @@ class RunDirectory:
             rows.append(row)
         return rows
 
+    def last_line(self, now: float) -> tuple[int, float, float]:
+        """Steps done so far, seconds of the last one, and seconds since the last sign of life; no reading of it all."""
+        try:
+            with self.journal_file.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
+                lines = file.read().splitlines()
+                age = now - os.fstat(file.fileno()).st_mtime
+        except OSError:
+            return 0, 0.0, now - self.config_file.stat().st_mtime
+        for line in reversed(lines):
+            try:
+                row = json.loads(line)
+                return int(row["step"]), float(row.get("seconds", 0.0)), age
+            except (ValueError, LookupError, TypeError):
+                continue
+        return 0, 0.0, age
+
+    def seconds(self) -> float:
+        """How long the run took, from its record to its end by the clock on the wall; breaks count."""
+        try:
+            return self.done_file.stat().st_mtime - self.config_file.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def failure(self) -> dict[str, Any] | None:
+        """Why the run failed, where it did and nobody has tried again since."""
+        return self._json(self.failed_file) if self.failed_file.is_file() else None
+
+    def write_failure(self, failure: dict[str, Any]) -> None:
+        write_json(self.failed_file, failure)
+
+    def forget_failure(self) -> None:
+        self.failed_file.unlink(missing_ok=True)
+
     def write_config(self, config: dict[str, Any]) -> None:
         write_text(self.config_file, tomli_w.dumps(config))
 
@@ -129,22 +174,14 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Make the folder and keep other processes from training in it. An empty one is not left behind."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path, os.O_RDONLY)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(handle)
+            with locked(self.path):
+                yield
+        except LockedError as error:
             raise CheckpointError(
                 f"Expected '{self.path}' to be free, but another process is training in it. "
                 "Wait for it, stop it, or choose another --out."
             ) from error
-        try:
-            yield
-        finally:
-            if not any(self.path.iterdir()):
-                self.path.rmdir()
-            os.close(handle)
 
     def _read(self, file: Path) -> bytes:
         try:

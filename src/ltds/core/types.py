@@ -35,6 +35,15 @@ class Batch:
         mask = torch.isin(self.domains, torch.tensor(domains, device=self.domains.device))
         return Batch(self.images[mask], self.labels[mask], self.domains[mask], self.rows[mask])
 
+    def split(self, parts: int) -> tuple[Batch, ...]:
+        """The batch in `parts` equal ones, each with its share of every domain: what `Method.batches` asked for."""
+        place = torch.zeros_like(self.domains)
+        for domain in set(self.domains.tolist()):
+            mask = self.domains == domain
+            place[mask] = torch.arange(int(mask.sum()), device=place.device) * parts // int(mask.sum())
+        masks = [place == part for part in range(parts)]
+        return tuple(Batch(self.images[m], self.labels[m], self.domains[m], self.rows[m]) for m in masks)
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -54,7 +63,7 @@ class StepLoss:
 
 @dataclass(frozen=True)
 class Clock:
-    """Where training stands: `step` of `total` (from 0), steps per epoch, and the source of addressed draws."""
+    """Where a phase of training stands: `step` of its `total` (from 0), and the source of addressed draws."""
 
     seed: int
     step: int

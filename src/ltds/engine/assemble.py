@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +15,18 @@ from ltds.core.errors import ConfigError, DataError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import reseed_global
 from ltds.core.task import Task
+from ltds.core.types import Batch
 from ltds.data.cache import ImageCache
 from ltds.data.loading import Loader, evaluation_batches
 from ltds.data.manifest import Manifest
-from ltds.data.sampling import DomainBalanced
+from ltds.data.sampling import ClassBalanced, DomainBalanced, Sampler
 from ltds.data.transforms import EvalTransform, TrainTransform
 from ltds.engine.config import RunConfig, SemanticsSettings
+from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
-from ltds.methods.base import Method
+from ltds.engine.phases import Stretch, lay_out
+from ltds.engine.tensorboard import require_tensorboard
+from ltds.methods.base import Method, Phase
 from ltds.nn.backbones import build_backbone, feature_width
 from ltds.semantics.attributes import from_attributes_csv
 from ltds.semantics.embeddings import ClassEmbeddings
@@ -40,15 +42,44 @@ class Session:
     cache: ImageCache
     method: Method
     optimizer: torch.optim.Optimizer
-    loader: Loader
+    stretches: tuple[Stretch, ...]  # the phases of the run
+    loaders: tuple[Loader, ...]  # one for each of them
+    learnable: frozenset[str]  # parameters that some phase may train
     device: torch.device
+
+    @property
+    def steps(self) -> int:
+        """The length of the run, all phases together."""
+        return self.stretches[-1].stop
+
+    def stretch(self, step: int) -> Stretch:
+        """The phase that a step belongs to."""
+        return next(stretch for stretch in self.stretches if step < stretch.stop)
+
+    def batch(self, step: int) -> Batch:
+        """The training batch of a step."""
+        return self.loaders[self.stretches.index(self.stretch(step))].batch(step)
+
+    def batches(self, start: int, stop: int) -> Iterator[Batch]:
+        """The training batches of steps of one phase, made ahead."""
+        return self.loaders[self.stretches.index(self.stretch(start))].batches(start, stop)
+
+    def labelled(self, split: str) -> Iterator[Batch]:
+        """A split's images as the model sees them at test, with their labels and sources."""
+        sources = [self.task.sources.index(d) if d in self.task.sources else -1 for d in self.manifest.domains]
+        for images, rows in self.images(split):
+            labels = torch.from_numpy(self.manifest.labels[rows]).to(self.device)
+            domains = torch.tensor(sources)[torch.from_numpy(self.manifest.domain_ids[rows])].to(self.device)
+            yield Batch(images, labels, domains, torch.from_numpy(rows).to(self.device))
+
+    @property
+    def loader(self) -> Loader:  # TEMPORARY
+        return self.loaders[0]
 
     @property
     def identity(self) -> str:
         """What a checkpoint belongs to: the dataset and every setting but those of the machine."""
-        settings = self.config.to_dict()
-        del settings["data"]["root"], settings["run"]["device"], settings["run"]["threads"]
-        return hashlib.sha256(json.dumps([self.manifest.checksum, settings], sort_keys=True).encode()).hexdigest()
+        return identity(self.config, self.manifest.checksum)
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Row ids of a split: of the source domains for "train" and "val", of all domains for "test"."""
@@ -67,17 +98,19 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
     if config.run.threads:
         torch.set_num_threads(config.run.threads)
     device = choose_device(config.run.device)
+    if config.run.tensorboard:
+        require_tensorboard()
     task = manifest.task(config.data.held_out or None)
     if not len(manifest.rows("test")):
         raise DataError(
             f"Expected '{manifest.name}' to have test images, but all of its images are for training and validation. "
             "Mark some with the split 'test' in manifest.csv, so that the outcome can be measured."
         )
-    side = config.data.cache_size or round(config.data.size * 8 / 7)
-    cache = ImageCache.open(manifest, side, progress=progress)
+    cache = ImageCache.open(manifest, config.data.decoded_side, progress=progress)
     method = build_method(config, task, load_embeddings(config, manifest, task)).to(device)
     # Convolutions follow the layout of their weights; this one takes 0.67 to 0.9 of the time on a CPU.
     method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    stretches = lay_out(method.phases(), config.schedule)
     return Session(
         config=config,
         manifest=manifest,
@@ -85,7 +118,9 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         cache=cache,
         method=method,
         optimizer=build_optimizer(method, config.optimizer),
-        loader=_loader(config, manifest, task, cache, device),
+        stretches=stretches,
+        loaders=tuple(_loader(config, manifest, task, cache, device, method, s.phase) for s in stretches),
+        learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
         device=device,
     )
 
@@ -96,7 +131,7 @@ def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassE
     A strict method does not even know attributes as they are scaled by classes that are open.
     """
     table = config.semantics.table
-    if not config.preset.method.needs_embeddings:
+    if not config.preset.method.uses_embeddings(config.method):
         if config.semantics != SemanticsSettings():
             raise ConfigError(
                 f"Expected [semantics] only for a method that uses it, but '{config.method_name}' does not. "
@@ -140,8 +175,20 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _loader(config: RunConfig, manifest: Manifest, task: Task, cache: ImageCache, device: torch.device) -> Loader:
+def _loader(
+    config: RunConfig,
+    manifest: Manifest,
+    task: Task,
+    cache: ImageCache,
+    device: torch.device,
+    method: Method,
+    phase: Phase,
+) -> Loader:
     rows = [manifest.rows("train", source) for source in task.sources]
-    sampler = DomainBalanced(rows, config.data.batch, config.run.seed, task.sources)
+    batch, seed = config.data.batch * method.batches, config.run.seed
+    sampler: Sampler = DomainBalanced(rows, batch, seed, task.sources)
+    if phase.sampler == "classes":
+        pool = np.concatenate(rows)
+        sampler = ClassBalanced(pool, manifest.labels[pool], len(rows) * batch, seed)
     transform = TrainTransform(size=config.data.size, **config.data.augmentation.model_dump())
-    return Loader(cache, manifest, task, sampler, transform, config.run.seed, device=device)
+    return Loader(cache, manifest, task, sampler, transform, seed, device=device)

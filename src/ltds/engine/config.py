@@ -8,10 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from ltds.core.config import Fraction, Settings, check, listing, merge
+from ltds.core.config import Fraction, Settings, check, listing, merge, parse
 from ltds.core.errors import ConfigError
-from ltds.methods.base import Method
-from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.presets import Preset, find_preset
 from ltds.nn.backbones import BackboneSettings
 
@@ -41,6 +39,10 @@ class DataSettings(Settings):
     batch: Annotated[int, Field(ge=2)] = 48  # BatchNorm needs two
     augmentation: Augmentation = Augmentation()
 
+    @property
+    def decoded_side(self) -> int:
+        return self.cache_size or round(self.size * 8 / 7)
+
 
 class OptimizerSettings(Settings):
     """SGD on every parameter, BatchNorm and biases too."""
@@ -58,25 +60,30 @@ class OptimizerSettings(Settings):
 
 
 class ScheduleSettings(Settings):
-    """Length of the run, and the shares of it after which the learning rate is multiplied by `gamma`."""
+    """Length of the run, and the shares of it after which the learning rate is multiplied by `gamma`.
+
+    A method with several phases (ltds methods NAME) counts each of them in shares of `epochs`.
+    """
 
     epochs: PositiveInt = 100
     steps_per_epoch: PositiveInt = 101
     milestones: tuple[Fraction, ...] = (0.4, 0.8)
     gamma: PositiveFloat = 0.1
 
-    @property
-    def steps(self) -> int:
-        return self.epochs * self.steps_per_epoch
-
 
 class RunSettings(Settings):
-    """Seed, device, CPU threads (0: torch's choice), and after how many steps to save (0: after each epoch)."""
+    """Seed, device, CPU threads (0: torch's choice), and after how many steps to save (0: after each epoch).
+
+    `frechet_every`: after how many epochs to write the distances between source domains to the journal (0: never).
+    `tensorboard`: write event files next to log.jsonl.
+    """
 
     seed: NonNegativeInt = 0
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     threads: NonNegativeInt = 0
     checkpoint_every: NonNegativeInt = 0
+    frechet_every: NonNegativeInt = 0
+    tensorboard: bool = False
 
 
 class SemanticsSettings(Settings):
@@ -134,10 +141,10 @@ RECIPES: dict[str, dict[str, Any]] = {
     }
 }
 
-# The same for the settings of a method, by its class.
-METHOD_RECIPES: dict[str, dict[type[Method], dict[str, Any]]] = {
-    # Chosen on source validation ('plain' and 'woodblock' held out, seed 0) among 1/30, .1, .2: docs/bestiary.md.
-    "bestiary": {MetaLtds: {"temperature": 0.2}}
+# The same for a method that uses class embeddings.
+SEMANTIC_RECIPES: dict[str, dict[str, Any]] = {
+    # Chosen on source validation (ltds, 'plain' and 'woodblock' held out, seed 0) among 1/30, .1, .2: docs/bestiary.md.
+    "bestiary": {"temperature": 0.2}
 }
 
 
@@ -163,9 +170,12 @@ def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
     except ConfigError as error:
         problems.append(str(error))
     else:
-        suited = METHOD_RECIPES.get(dataset, {}).get(preset.method, {})
-        settings, more = check(preset.method.Config, merge(suited, preset.settings, method), "method.")
+        settings, more = check(preset.method.Config, merge(preset.settings, method), "method.")
         problems += more
+        if settings is not None and preset.method.uses_embeddings(settings):
+            known = preset.method.Config.model_fields
+            suited = {name: value for name, value in SEMANTIC_RECIPES.get(dataset, {}).items() if name in known}
+            settings = parse(preset.method.Config, merge(suited, preset.settings, method))
     if common is None or settings is None:
         raise ConfigError(listing(problems))
     return RunConfig(

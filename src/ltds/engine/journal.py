@@ -10,15 +10,18 @@ from typing import Any
 
 from ltds.core.files import write_text
 from ltds.core.runs import RunDirectory
+from ltds.engine.tensorboard import EventFile
 
 
 class Journal:
     """Appends to log.jsonl. Opening it at a step drops what an interrupted run wrote after that step's checkpoint."""
 
-    def __init__(self, run: RunDirectory, step: int) -> None:
+    def __init__(self, run: RunDirectory, step: int, events: bool = False) -> None:
+        """`events`: write what is written to TensorBoard, too."""
         kept = [row for row in run.read_journal() if row["step"] <= step]
         write_text(run.journal_file, "".join(_line(row) for row in kept))
         self._file = run.journal_file.open("a", encoding="utf-8")
+        self._events = EventFile(run.path, step) if events else None
 
     def step(self, step: int, epoch: int, lr: float, loss: float, terms: Mapping[str, float], seconds: float) -> None:
         """Steps are counted from 1 here: `step` steps are done."""
@@ -31,13 +34,22 @@ class Journal:
         row = {"kind": "validation", "step": step, "epoch": epoch, "split": "val", "accuracy": accuracy}
         self._write({**row, "per_domain": dict(per_domain), "best": best})
 
+    def frechet(self, step: int, epoch: int, pairs: Mapping[str, float]) -> None:
+        """Distances between the validation features of each two source domains."""
+        mean = sum(pairs.values()) / len(pairs)
+        self._write({"kind": "frechet", "step": step, "epoch": epoch, "pairs": dict(pairs), "mean": mean})
+
     def sync(self) -> None:
         """Make sure that what was written is on the disk."""
+        if self._events:
+            self._events.flush()
         os.fsync(self._file.fileno())
 
     def _write(self, row: Mapping[str, Any]) -> None:
         self._file.write(_line(row))
         self._file.flush()
+        if self._events:
+            self._events.write(row)
 
     def __enter__(self) -> Journal:
         return self
@@ -46,6 +58,8 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+        if self._events:
+            self._events.close()
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -9,15 +9,17 @@ from dataclasses import replace
 import torch
 
 from ltds.core.errors import TrainingError
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Advance, Progress
 from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.engine.assemble import Session
 from ltds.engine.checkpoint import Standing, load_checkpoint, save_checkpoint
+from ltds.engine.features import domain_distances, sample_features
 from ltds.engine.journal import Journal
 from ltds.engine.optim import learning_rate
-from ltds.engine.outcome import predict_split, write_metrics
+from ltds.engine.outcome import conclude, predict_split, write_metrics
+from ltds.engine.phases import Stretch, enter, freeze
 from ltds.evaluation.protocol import validate
 
 
@@ -26,21 +28,48 @@ def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop
 
     `stop_after`: return once this many steps are done and saved, as if the machine had been switched off.
     """
-    schedule = session.config.schedule
     standing = restore(session, run)
-    stop = min(schedule.steps, stop_after or schedule.steps)
-    every = session.config.run.checkpoint_every or schedule.steps_per_epoch
-    with Journal(run, standing.step) as journal, progress.track("Training", schedule.steps, standing.step) as advance:
-        for batch in session.loader.batches(standing.step, stop):
-            loss = take_step(session, batch, standing.step, journal)
-            standing = replace(standing, step=standing.step + 1)
-            if standing.step % schedule.steps_per_epoch == 0:
-                standing = _validate(session, run, standing, journal)
-            if standing.step % every == 0 or standing.step == stop:
-                _save(session, run, standing, journal)
-            advance(note=_note(standing, loss))
-    if stop == schedule.steps:
+    stop = min(session.steps, stop_after or session.steps)
+    events = session.config.run.tensorboard
+    with (
+        Journal(run, standing.step, events) as journal,
+        progress.track("Training", session.steps, standing.step) as advance,
+    ):
+        while standing.step < stop:
+            standing = _train_phase(session, run, standing, stop, journal, advance)
+    if stop == session.steps:
         finish(session, run, progress)
+
+
+def _train_phase(
+    session: Session, run: RunDirectory, standing: Standing, stop: int, journal: Journal, advance: Advance
+) -> Standing:
+    """Take the steps of the phase that the run stands in, from its start or from the middle."""
+    stretch = session.stretch(standing.step)
+    if standing.step == stretch.start > 0:
+        standing = _enter(session, run, stretch, standing)
+    freeze(session.method, stretch.phase, session.learnable)
+    per_epoch = session.config.schedule.steps_per_epoch
+    every = session.config.run.checkpoint_every or per_epoch
+    for batch in session.batches(standing.step, min(stop, stretch.stop)):
+        loss = take_step(session, batch, standing.step, journal)
+        standing = replace(standing, step=standing.step + 1)
+        if standing.step % per_epoch == 0:
+            standing = _validate(session, run, standing, journal, stretch)
+            _measure(session, standing.step, journal)
+        if standing.step % every == 0 or standing.step in (stop, stretch.stop):
+            _save(session, run, standing, journal)
+        advance(note=_note(standing, loss))
+    return standing
+
+
+def _enter(session: Session, run: RunDirectory, stretch: Stretch, standing: Standing) -> Standing:
+    """Begin a later phase. A run that stopped just here does the same again: nothing but the weights goes in."""
+    if stretch.phase.from_best:
+        before = session.stretch(stretch.start - 1)
+        load_checkpoint(run.best_of(before.phase.name), session.method, identity=session.identity)
+    enter(stretch, session.method, session.optimizer, session.config.run.seed)
+    return Standing(step=standing.step)  # the best so far was the best of another phase
 
 
 def restore(session: Session, run: RunDirectory) -> Standing:
@@ -51,11 +80,15 @@ def restore(session: Session, run: RunDirectory) -> Standing:
 
 
 def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> None:
-    """Predict validation and test with the best weights, write the metrics, mark the run as done."""
-    load_checkpoint(run.best_checkpoint, session.method, identity=session.identity)
+    """Predict validation and test with the best weights of the last phase, write the metrics, mark the run as done."""
+    best = load_checkpoint(run.best_checkpoint, session.method, identity=session.identity)
+    if session.method.concludes:
+        conclude(session, progress)
+        save_checkpoint(run.best_checkpoint, session.method, None, best, session.identity)
     for split in ("val", "test"):
         if len(session.rows(split)):
             predict_split(session, split, progress).save(run.predictions_file(split))
+    sample_features(session, progress).save(run.features_file)
     write_metrics(run)
     run.mark_done()
 
@@ -63,9 +96,10 @@ def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> 
 def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> float:
     """One step of training, written to the journal; its loss."""
     config, started = session.config, time.perf_counter()
-    clock = Clock(config.run.seed, step, config.schedule.steps, config.schedule.steps_per_epoch)
+    stretch, per_epoch = session.stretch(step), config.schedule.steps_per_epoch
+    clock = Clock(config.run.seed, step - stretch.start, stretch.steps, per_epoch, stretch.phase.name)
     reseed_global(config.run.seed, "step", step)
-    lr = learning_rate(step, config.optimizer.lr, config.schedule)
+    lr = learning_rate(step, config.optimizer.lr, config.schedule, stretch)
     for group in session.optimizer.param_groups:
         group["lr"] = lr
     session.method.train()
@@ -74,7 +108,7 @@ def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> fl
     session.optimizer.zero_grad(set_to_none=True)
     loss.total.backward()  # type: ignore[no-untyped-call]
     session.optimizer.step()
-    journal.step(step + 1, clock.epoch, lr, total, terms, time.perf_counter() - started)
+    journal.step(step + 1, step // per_epoch, lr, total, terms, time.perf_counter() - started)
     return total
 
 
@@ -93,7 +127,7 @@ def _finite(loss: StepLoss, step: int) -> tuple[float, dict[str, float]]:
     return total, terms
 
 
-def _validate(session: Session, run: RunDirectory, standing: Standing, journal: Journal) -> Standing:
+def _validate(session: Session, run: RunDirectory, standing: Standing, journal: Journal, stretch: Stretch) -> Standing:
     """Keep the weights with the best mean over source domains of validation accuracy: never looks at test images.
 
     Without validation images every epoch counts as the best so far, so that the last one is kept.
@@ -104,11 +138,21 @@ def _validate(session: Session, run: RunDirectory, standing: Standing, journal: 
     best = accuracy is None or accuracy > standing.best_accuracy
     if best:
         standing = replace(standing, best_accuracy=accuracy or 0.0, best_step=standing.step)
-        save_checkpoint(run.best_checkpoint, session.method, None, standing, session.identity)
+        file = run.best_checkpoint if stretch.last else run.best_of(stretch.phase.name)
+        save_checkpoint(file, session.method, None, standing, session.identity)
     if accuracy is not None:
         epoch = standing.step // session.config.schedule.steps_per_epoch - 1
         journal.validation(standing.step, epoch, accuracy, found["per_domain"], best)
     return standing
+
+
+def _measure(session: Session, step: int, journal: Journal) -> None:
+    """Write how far the source domains lie apart, after the epochs that ask for it."""
+    every, epochs = session.config.run.frechet_every, step // session.config.schedule.steps_per_epoch
+    if every and epochs % every == 0:
+        distances = domain_distances(session)
+        if distances:
+            journal.frechet(step, epochs - 1, distances)
 
 
 def _save(session: Session, run: RunDirectory, standing: Standing, journal: Journal) -> None:

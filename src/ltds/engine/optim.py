@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from ltds.engine.config import OptimizerSettings, ScheduleSettings
+from ltds.engine.phases import Stretch
 
 
 def build_optimizer(method: nn.Module, settings: OptimizerSettings) -> torch.optim.SGD:
-    """SGD over all parameters of the method."""
+    """SGD over all parameters of the method; those that a phase freezes have no gradient and are passed over."""
     return torch.optim.SGD(
         method.parameters(),
         lr=settings.lr,
@@ -22,7 +23,17 @@ def build_optimizer(method: nn.Module, settings: OptimizerSettings) -> torch.opt
     )
 
 
-def learning_rate(step: int, base: float, schedule: ScheduleSettings) -> float:
-    """lr at a step: base * gamma^(milestones passed). A pure function, so that resuming needs no scheduler state."""
-    passed = sum(step >= math.ceil(round(share * schedule.steps, 9)) for share in schedule.milestones)
+def learning_rate(step: int, base: float, schedule: ScheduleSettings, stretch: Stretch) -> float:
+    """lr at a step of the run. A pure function, so that resuming needs no scheduler state.
+
+    "milestones": base * gamma^(milestones passed), as shares of the phase. "cosine": from base to 0, an epoch at a
+    time, base/2 (1 + cos(pi e/E)) (METHODS 2.1). "constant": base. All times the phase's own factor.
+    """
+    within, base = step - stretch.start, base * stretch.phase.lr
+    if stretch.phase.decay == "constant":
+        return base
+    if stretch.phase.decay == "cosine":
+        epoch, epochs = within // schedule.steps_per_epoch, stretch.steps // schedule.steps_per_epoch
+        return base / 2 * (1 + math.cos(math.pi * epoch / epochs))
+    passed = sum(within >= math.ceil(round(share * stretch.steps, 9)) for share in schedule.milestones)
     return float(base * schedule.gamma**passed)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import torch
 
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
+from ltds.core.types import Batch
 from ltds.engine.assemble import Session
 from ltds.evaluation.predict import predict
 from ltds.evaluation.protocol import evaluate
@@ -23,6 +27,20 @@ def predict_split(session: Session, split: str, progress: Progress = SILENT) -> 
                 advance(len(rows))
 
         return predict(session.method.predict, counted(), session.manifest.labels, session.manifest.domain_ids)
+
+
+def conclude(session: Session, progress: Progress = SILENT) -> None:
+    """Let the method fit what needs no gradient, on training and validation images without augmentation."""
+    total = len(session.rows("train")) + len(session.rows("val"))
+    session.method.eval()
+    with progress.track("Concluding", total) as advance, torch.no_grad():
+
+        def counted(split: str) -> Iterator[Batch]:
+            for batch in session.labelled(split):
+                yield batch
+                advance(len(batch))
+
+        session.method.conclude(counted("train"), counted("val"))
 
 
 def write_metrics(run: RunDirectory) -> dict[str, Any]:

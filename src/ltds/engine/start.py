@@ -44,6 +44,7 @@ def record(run: RunDirectory, session: Session) -> None:
     """Write the task, the environment and, last, the config, which makes the folder a run."""
     environment = describe_environment(session.device)
     environment["seed"] = session.config.run.seed
+    environment["steps"] = session.steps
     environment["parameters"] = sum(p.numel() for p in session.method.parameters())
     environment["data"] = session.manifest.checksum
     run.write_task(session.task)

@@ -61,12 +61,20 @@ def harmonic(a: Floats, b: Floats) -> Floats:
 def expected_calibration_error(confidence: Floats, correct: Mask, bins: int = 15) -> float | None:
     """Mean over images of |accuracy - mean confidence| of the image's bin; None without images.
 
-    Bins are equally wide on [0,1] and closed on the right: (i/bins, (i+1)/bins]. confidence, correct (N,).
+    confidence, correct (N,).
     """
     if not len(confidence):
         return None
+    _, confident, right = calibration_bins(confidence, correct, bins)
+    return float(np.abs(right - confident).sum() / len(confidence))
+
+
+def calibration_bins(confidence: Floats, correct: Mask, bins: int = 15) -> tuple[Ints, Floats, Ints]:
+    """(bins,) images, sum of their confidence, and how many of them are correct. confidence, correct (N,).
+
+    Bins are equally wide on [0,1] and closed on the right: (i/bins, (i+1)/bins].
+    """
     inner_edges = np.linspace(0, 1, bins + 1)[1:-1]
     bin_of = np.searchsorted(inner_edges, confidence, side="left")
-    confident = np.bincount(bin_of, weights=confidence, minlength=bins)
-    right = np.bincount(bin_of[correct], minlength=bins)
-    return float(np.abs(right - confident).sum() / len(confidence))
+    confident: Floats = np.bincount(bin_of, weights=confidence, minlength=bins)  # type: ignore[assignment]
+    return np.bincount(bin_of, minlength=bins), confident, np.bincount(bin_of[correct], minlength=bins)

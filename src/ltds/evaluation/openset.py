@@ -118,15 +118,22 @@ def oscr(verdicts: Verdicts) -> float | None:
 
     The threshold falls from above the largest score to below the smallest; images of equal score enter together.
     """
+    curve = oscr_curve(verdicts)
+    if curve is None:
+        return None
+    x, y = curve
+    total = 2 * np.count_nonzero(verdicts.known) * np.count_nonzero(~verdicts.known)
+    # Counts, divided last: whole numbers are exact, so that the area never exceeds 1 by rounding.
+    return int((np.diff(x) * (y[1:] + y[:-1])).sum()) / total
+
+
+def oscr_curve(verdicts: Verdicts) -> tuple[Ints, Ints] | None:
+    """(L+1,) open images accepted, (L+1,) known images accepted and correct, after 0, 1, ... of L distinct scores."""
     known = verdicts.known
-    n_known, n_open = np.count_nonzero(known), np.count_nonzero(~known)
-    if not n_known or not n_open:
+    if known.all() or not known.any():
         return None
     values, level = np.unique(-verdicts.score, return_inverse=True)
-    y = _entered(level[known & verdicts.correct], len(values))
-    x = _entered(level[~known], len(values))
-    # Counts, divided last: whole numbers are exact, so that the area never exceeds 1 by rounding.
-    return int((np.diff(x) * (y[1:] + y[:-1])).sum()) / (2 * n_known * n_open)
+    return _entered(level[~known], len(values)), _entered(level[known & verdicts.correct], len(values))
 
 
 def _entered(levels: NDArray[np.intp], size: int) -> Ints:

@@ -39,16 +39,18 @@ def align_prototypes(
     temperature: float,
     negatives: Negatives = "paper",
     to_semantics: bool = True,
+    own: Tensor | None = None,
     fused: bool | None = None,
 ) -> Tensor:
     """L_S2S, a scalar: tables s^ (T,C,S) of T domains and semantics s (C,S), unit rows.
 
     L_S2S = mean_{m != n} L_s2s(s^m, s^n) + mean_n L_s2s(s^n, s), each of Eq. (4). One domain alone has only the second
     term. `negatives="released"` repeats the released code: for m before n the cross negatives count twice, in place of
-    the intra-domain ones. `to_semantics=False` leaves the second term out, as that code does.
+    the intra-domain ones. `to_semantics=False` leaves the second term out, as that code does. `own` (T,C) marks the
+    rows that are not copies of s: the fused way makes no product twice for copies, and no gradient.
     """
     directions = Directions.pairs(tables.shape[0], released=negatives == "released", to_semantics=to_semantics)
-    return _weighted_contrast(tables, semantics, directions, margin, temperature, fused)
+    return _weighted_contrast(tables, semantics, directions, margin, temperature, fused, own)
 
 
 def back_to_visual(
@@ -78,13 +80,19 @@ def back_to_visual(
 
 
 def _weighted_contrast(
-    tables: Tensor, semantics: Tensor, directions: Directions, margin: float, temperature: float, fused: bool | None
+    tables: Tensor,
+    semantics: Tensor,
+    directions: Directions,
+    margin: float,
+    temperature: float,
+    fused: bool | None,
+    own: Tensor | None = None,
 ) -> Tensor:
     """Sum over directions of weight x mean over classes, by whichever way was chosen."""
     tables = tables.to(semantics.dtype)  # may come in half precision from autocast: too coarse over tau
     possible = not semantics.requires_grad and in_range(tables, margin, temperature)
     if possible and takes_fused(fused, tables.shape[1]):
-        return fused_contrast(tables, semantics, directions, margin, temperature)
+        return fused_contrast(tables, semantics, own, directions, margin, temperature)
     with torch.autocast(tables.device.type, enabled=False):
         losses = _contrast(tables, semantics, directions, margin, temperature).mean(-1)
     return (losses * directions.weight.to(losses)).sum()

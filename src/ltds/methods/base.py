@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -11,6 +13,24 @@ from ltds.core.config import Settings
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.semantics.embeddings import ClassEmbeddings
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training with its own sampler, trainable parameters and learning rate.
+
+    `share`: its length in units of the run's epochs, in whole epochs, at least one; `lr`: a factor on the run's
+    learning rate; `trainable`: prefixes of parameter names, all others are frozen; `from_best`: begin with the best
+    validated weights of the phase before, not with its last.
+    """
+
+    name: str = "main"
+    share: float = 1.0
+    sampler: Literal["domains", "classes"] = "domains"
+    trainable: tuple[str, ...] = ("",)
+    lr: float = 1.0
+    decay: Literal["milestones", "cosine", "constant"] = "milestones"
+    from_best: bool = False
 
 
 class Method(nn.Module, ABC):
@@ -21,7 +41,8 @@ class Method(nn.Module, ABC):
     """
 
     Config: ClassVar[type[Settings]]
-    needs_embeddings: ClassVar[bool] = False
+    batches: ClassVar[int] = 1  # batches of each domain that a step needs; Batch.split gives them back
+    concludes: bool = False  # whether `conclude` does anything
 
     def __init__(
         self,
@@ -38,9 +59,35 @@ class Method(nn.Module, ABC):
         self.backbone = backbone
         self.classifier = nn.Linear(features, len(task.classes))
 
+    @classmethod
+    def uses_embeddings(cls, config: Any) -> bool:
+        """Whether these settings need class embeddings."""
+        return False
+
+    def phases(self) -> tuple[Phase, ...]:
+        """What training consists of, in order."""
+        return (Phase(),)
+
+    def enter(self, phase: Phase) -> None:
+        """Prepare the weights for a later phase: once, before its first step, the global RNG seeded for it."""
+
     @abstractmethod
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
-        """The step's objective, from a batch with samples of every source domain."""
+        """The step's objective, from a batch with samples of every source domain; the clock counts within the phase."""
+
+    def conclude(self, training: Iterable[Batch], validation: Iterable[Batch]) -> None:
+        """Fit what needs no gradient, after training: with the best weights, in evaluation mode, into buffers.
+
+        Images come without augmentation. Doing it twice must be the same as doing it once.
+        """
+
+    def views(self, features: Tensor) -> dict[str, Tensor]:
+        """What figures show of the method beside its predictions; nothing here. features f(x) (N,D), no gradient.
+
+        "projected" (N,S): the features in the semantic space. "embeddings" (C,C): the cosine of class embeddings, NaN
+        where a class has none. "covariances" and "updated" (C,C): |Sigma_i - Sigma_j| and |Sigma'_i - Sigma'_j|.
+        """
+        return {}
 
     def predict(self, images: Tensor) -> Prediction:
         """argmax of `logits` is the predicted class; no calibration at test (METHODS 0.4)."""

@@ -8,104 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import torch
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 
-from ltds.core.config import Fraction, Settings
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, StepLoss
-from ltds.losses.alignment import CycleForm, Negatives, align_prototypes, back_to_visual
-from ltds.losses.augmentation import Schedule, augmentation, strength_at
-from ltds.losses.criteria import Criterion, CriterionName
+from ltds.losses.alignment import align_prototypes, back_to_visual
+from ltds.losses.augmentation import augmentation, strength_at
+from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.margin_contrast import visual_to_semantic
 from ltds.methods.base import Method
-from ltds.nn.inner_step import Clip, call_with, fast_weights, gradients, part
+from ltds.methods.meta_ltds_config import MetaLtdsConfig
+from ltds.nn.inner_step import call_with, fast_weights, gradients, part
 from ltds.nn.known_gradient import known_gradient
 from ltds.nn.projector import Projector
 from ltds.semantics.embeddings import ClassEmbeddings
-from ltds.stats.covariance import OnlineCovariance
+from ltds.stats.covariance import OnlineCovariance, between_classes
 from ltds.stats.neighbours import nearest_classes, neighbour_covariance
-from ltds.stats.prototypes import Prototypes, PrototypeView, Start, completed
-
-
-class Weights(Settings):
-    """w_1 .. w_4 of L_mtr, and w_mte of L_mte. A weight of 0 leaves its term out altogether."""
-
-    z2s: NonNegativeFloat = 0.1
-    s2s: NonNegativeFloat = 0.1
-    s2z: NonNegativeFloat = 0.1
-    augmentation: NonNegativeFloat = 0.1
-    meta_test: NonNegativeFloat = 0.3
-
-
-class MetaLtdsConfig(Settings):
-    """Settings of LT-DS. A number in a comment is the row of docs/paper-notes.md that explains the choice."""
-
-    criterion: CriterionName = "dc"
-    weights: Weights = Weights()
-    margin: NonNegativeFloat = 0.1
-    temperature: PositiveFloat = 1 / 30
-    strict: bool = False  # 36: True hides the names of open classes
-
-    meta_test_domains: NonNegativeInt = 1  # 27; 0: no meta-learning
-    order: Literal["first", "second"] = "first"  # 1
-    inner_lr: NonNegativeFloat = 0.2
-    inner_clip: Clip = "none"  # 2
-    inner_clip_norm: PositiveFloat = 2.0
-    meta_test_statistics: bool = True  # 25
-    joint_forward: bool = False  # 26
-
-    calibrated_z2s: bool = True  # 4
-    negatives: Negatives = "paper"  # 6
-    align_to_semantics: bool = True  # 8
-    back_weights: tuple[NonNegativeFloat, NonNegativeFloat] = (1.0, 1.0)  # 9
-    cycle: CycleForm = "s2s"  # 10
-    prototype_gradient: bool = True  # 11
-    prototype_start: Start = "first_visit"  # 12
-    prototype_epsilon: NonNegativeFloat = 0.0  # 13
-    prototype_momentum: Fraction = 0.5
-    single_prototype: bool = False  # ablation k
-
-    covariance_start: Fraction = 0.4  # T_Sigma as a share of the run
-    covariance: Literal["diagonal", "full"] = "diagonal"  # 18
-    covariance_pseudo_sample: bool = False  # 16
-    covariance_order: Literal["together", "interleaved"] = "together"  # 20
-    neighbours: PositiveInt = 5  # 19
-    neighbour_weights: Literal["class_size", "running", "none"] = "class_size"  # 17; none: ablation l
-    strength: NonNegativeFloat = 10.0  # 3: lambda
-    strength_schedule: Schedule = "ramp"  # 3
-    calibrated_augmentation: bool = True  # 5
-    slow_weights_in_meta_test: bool = False  # 21
-
-    @model_validator(mode="after")
-    def _no_setting_without_effect(self) -> MetaLtdsConfig:
-        w, fields = self.weights, type(self).model_fields
-        if self.meta_test_domains and not w.meta_test:
-            raise ValueError("weights.meta_test=0 still pays for meta-test: set meta_test_domains=0")
-        idle: list[str] = []
-        if not self.meta_test_domains:
-            idle += ["order", "inner_lr", "inner_clip", "inner_clip_norm", "meta_test_statistics"]
-        if not (self.meta_test_domains and w.augmentation):
-            idle += ["slow_weights_in_meta_test"]
-        if not w.augmentation:
-            idle += [name for name in fields if name.startswith(("covariance", "neighbour", "strength"))]
-            idle += ["calibrated_augmentation"]
-        if not w.s2s:
-            idle += ["negatives", "align_to_semantics"]
-        if not w.s2z:
-            idle += ["back_weights", "cycle"]
-        if not (w.s2s or w.s2z or (w.z2s and self.meta_test_domains)):
-            idle += [name for name in fields if "prototype" in name]
-        if self.inner_clip == "none":
-            idle += ["inner_clip_norm"]
-        changed = [name for name in idle if getattr(self, name) != fields[name].default]
-        if changed:
-            raise ValueError(f"{changed[0]} has no effect beside the other settings: leave it out")
-        return self
+from ltds.stats.prototypes import Prototypes, PrototypeView, completed
 
 
 @dataclass(frozen=True)
@@ -134,7 +56,6 @@ class MetaLtds(Method):
     """Meta-learning with a calibrated loss, visual-semantic mapping and semantic-similarity guided augmentation."""
 
     Config = MetaLtdsConfig
-    needs_embeddings = True
     config: MetaLtdsConfig
     semantics: Tensor  # s (R,S), unit rows: of all classes, or of those that some source trains on
     named: Tensor  # (R,) the classes of those rows
@@ -144,7 +65,13 @@ class MetaLtds(Method):
     log_n_named: Tensor  # (K,R) log counts of the classes that have rows
 
     def __init__(
-        self, config: MetaLtdsConfig, *, task: Task, embeddings: ClassEmbeddings, backbone: nn.Module, features: int
+        self,
+        config: MetaLtdsConfig,
+        *,
+        task: Task,
+        embeddings: ClassEmbeddings | None = None,
+        backbone: nn.Module,
+        features: int,
     ) -> None:
         super().__init__(config, task=task, embeddings=embeddings, backbone=backbone, features=features)
         domains, classes = len(task.sources), len(task.classes)
@@ -154,11 +81,11 @@ class MetaLtds(Method):
                 f"{config.meta_test_domains}: one must be left for meta-train. Set method.meta_test_domains=1 or 0."
             )
         self.criterion = Criterion(config.criterion, task)
-        self.calibration = Criterion("dc", task)
+        self.calibration = Criterion(CriterionSettings(name="dc"), task)
         self._name_classes(embeddings)
-        self.semantic = max(config.weights.z2s, config.weights.s2s, config.weights.s2z) > 0
-        self.to_semantic = Projector(features, embeddings.width) if self.semantic else nn.Identity()
-        self.to_visual = Projector(embeddings.width, features) if config.weights.s2z else nn.Identity()
+        width = self.semantics.shape[1]
+        self.to_semantic = Projector(features, width) if config.semantic else nn.Identity()
+        self.to_visual = Projector(width, features) if config.weights.s2z else nn.Identity()
         self.prototypes = Prototypes(
             domains,
             classes,
@@ -176,12 +103,17 @@ class MetaLtds(Method):
             initial_count=1.0 if config.covariance_pseudo_sample else 0.0,
         )
 
-    def _name_classes(self, embeddings: ClassEmbeddings) -> None:
+    @classmethod
+    def uses_embeddings(cls, config: MetaLtdsConfig) -> bool:
+        """Only with a semantic loss, or covariances borrowed from semantic neighbours."""
+        return config.semantic or config.borrows
+
+    def _name_classes(self, embeddings: ClassEmbeddings | None) -> None:
         """Facts of the task, in buffers that move with the method but are not saved: nothing here is learned."""
         classes = len(self.task.classes)
         open_classes = self.task.open_classes if self.config.strict else ()
         named = torch.tensor([c for c in range(classes) if c not in open_classes])
-        table = embeddings.aligned_to([self.task.classes[c] for c in named]).vectors
+        table = self._table([self.task.classes[c] for c in named], embeddings)
         k = self.config.neighbours
         if k > len(named) and self.config.weights.augmentation:
             raise ConfigError(
@@ -189,7 +121,7 @@ class MetaLtds(Method):
                 f"Add --set method.neighbours={len(named)}."
             )
         similar = torch.arange(classes)[:, None].repeat(1, k)
-        if self.config.weights.augmentation:
+        if self.config.borrows:
             similar[named] = named[nearest_classes(table, k)]
         position = torch.zeros(classes, dtype=torch.long).index_copy(0, named, torch.arange(len(named)))
         facts = {"semantics": table, "named": named, "position": position, "similar": similar}
@@ -197,6 +129,17 @@ class MetaLtds(Method):
         facts["log_n_named"] = self.calibration.log_n[:, named]
         for name, fact in facts.items():
             self.register_buffer(name, fact, persistent=False)
+
+    def _table(self, names: Sequence[str], embeddings: ClassEmbeddings | None) -> Tensor:
+        """s (R,S) of these classes; without columns where no setting asks for them."""
+        if not self.uses_embeddings(self.config):
+            return torch.empty(len(names), 0)
+        if embeddings is None:
+            raise ConfigError(
+                "Expected class embeddings for these settings, but got none. Pass embeddings=..., or set the weights "
+                "z2s, s2s and s2z to 0 and neighbours=1."
+            )
+        return embeddings.aligned_to(names).vectors
 
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
         """L_mtr + w_mte L_mte. Alg. 1, lines 2 to 17; the engine takes the step of line 17."""
@@ -206,9 +149,9 @@ class MetaLtds(Method):
 
         view = self._look(self._net(), batch, train)  # lines 4 to 10
         prototypes = self.prototypes.blended(view.features, view.labels, view.domains)
-        terms, sigma = self._meta_train(view, prototypes, strength, train)
+        terms, sigma = self._meta_train(view, prototypes, strength, train, clock)
         weights = {"cls": 1.0, "z2s": w.z2s, "s2s": w.s2s, "s2z": w.s2z, "aug": w.augmentation}
-        total = _weighted(terms, weights)
+        total = _weighted(terms, weights) * (len(train) if self.config.sum_domains else 1)
         if test:
             theta = {name: p for name, p in self.named_parameters() if p.requires_grad}  # line 11
             inner = gradients(total, theta, second_order=second)
@@ -218,24 +161,25 @@ class MetaLtds(Method):
                 total = known_gradient(total, list(theta.values()), inner)
 
             view = self._look(self._net(fast), batch, test)  # lines 13 to 16
-            outer = self._meta_test(view, self._net(fast), prototypes.detach(), sigma, strength)
+            outer = self._meta_test(view, self._net(fast), prototypes.detach(), sigma, strength, clock)
             total = total + w.meta_test * _weighted(outer, weights)  # line 17
             terms |= {f"meta_{name}": value for name, value in outer.items()}
         self.prototypes.commit(prototypes)
         return StepLoss(total, {name: value.detach() for name, value in terms.items()})
 
     def _meta_train(
-        self, view: View, prototypes: PrototypeView, strength: float | None, drawn: Sequence[int]
+        self, view: View, prototypes: PrototypeView, strength: float | None, drawn: Sequence[int], clock: Clock
     ) -> tuple[dict[str, Tensor], Tensor | None]:
         """L_Cls, L_Z2S, L_S2S, L_S2Z, L_Aug at theta, and Sigma'. Alg. 1, lines 5 to 9."""
         w, net = self.config.weights, self._net()
-        terms = {"cls": self.criterion(view.logits, view.labels, view.domains).mean()}
+        terms = {"cls": self._classify(view, clock.generator("criterion/train"))}
         if w.z2s:
             terms["z2s"] = self._to_semantics(view, self.semantics)
         if w.s2s or w.s2z:
-            tables = completed(self._of_named(prototypes), self.semantics, net.e)
+            named = self._of_named(prototypes)
+            tables = completed(named, self.semantics, net.e)
             if w.s2s:
-                terms["s2s"] = self._align(tables, drawn)
+                terms["s2s"] = self._align(tables, named.projected, drawn)
             if w.s2z:
                 terms["s2z"] = self._back(tables, net)
         sigma = None
@@ -244,19 +188,37 @@ class MetaLtds(Method):
         return terms, sigma
 
     def _meta_test(
-        self, view: View, net: Net, prototypes: PrototypeView, sigma: Tensor | None, strength: float | None
+        self,
+        view: View,
+        net: Net,
+        prototypes: PrototypeView,
+        sigma: Tensor | None,
+        strength: float | None,
+        clock: Clock,
     ) -> dict[str, Tensor]:
         """L_MCls, L_MZ2S, L_MAug at theta'. Alg. 1, lines 14 to 16.
 
         L_MZ2S = L_z2s(s) + mean over n in D_mtr of L_z2s(s^n'), s^n' the prototypes re-projected by e'.
         """
-        terms = {"cls": self.criterion(view.logits, view.labels, view.domains).mean()}
+        terms = {"cls": self._classify(view, clock.generator("criterion/test"))}
         if self.config.weights.z2s:
             tables = completed(self._of_named(prototypes), self.semantics, net.e)
             terms["z2s"] = self._to_semantics(view, self.semantics) + self._to_semantics(view, tables)
         if sigma is not None and strength is not None:
             terms["aug"] = self._augment(view, net, sigma, strength, meta_test=True)
         return terms
+
+    def views(self, features: Tensor) -> dict[str, Tensor]:
+        found = {"projected": self.to_semantic(features)} if self.config.semantic else {}
+        if self.uses_embeddings(self.config):
+            classes = len(self.task.classes)
+            cosine = self.semantics.new_full((classes, classes), torch.nan)
+            cosine[self.named[:, None], self.named] = self.semantics @ self.semantics.T
+            found["embeddings"] = cosine
+        if self.spread.count.any():
+            found["covariances"] = between_classes(self.spread.sigma)
+            found["updated"] = between_classes(self._borrowed())
+        return found
 
     def _split(self, clock: Clock) -> tuple[list[int], list[int]]:
         """D_mtr and D_mte, drawn anew each step, in the order in which they were drawn."""
@@ -298,6 +260,11 @@ class MetaLtds(Method):
         labels, origins = torch.cat([p.labels for p in parts]), torch.cat([p.domains for p in parts])
         return View(features, net.h(features), projected, labels, origins)
 
+    def _classify(self, view: View, draws: torch.Generator) -> Tensor:
+        """L_Cls, the mean of Eq. (2) or of another criterion."""
+        losses: Tensor = self.criterion(view.logits, view.labels, view.domains, draws)
+        return losses.mean()
+
     def _to_semantics(self, view: View, table: Tensor) -> Tensor:
         """L_Z2S, the mean of Eq. (3), against s (R,S) or against the tables of several domains (T,R,S)."""
         log_n = self.log_n_named[view.domains] if self.config.calibrated_z2s else None
@@ -310,15 +277,17 @@ class MetaLtds(Method):
             temperature=self.config.temperature,
         ).mean()
 
-    def _align(self, tables: Tensor, drawn: Sequence[int]) -> Tensor:
+    def _align(self, tables: Tensor, own: Tensor, drawn: Sequence[int]) -> Tensor:
         """L_S2S, Eq. (4). The released slip depends on which domain of a pair was drawn first."""
         if self.config.negatives == "released" and not self.config.single_prototype:
-            tables = tables[[sorted(drawn).index(d) for d in drawn]]
+            order = [sorted(drawn).index(d) for d in drawn]
+            tables, own = tables[order], own[order]
         return align_prototypes(
             tables,
             self.semantics,
             negatives=self.config.negatives,
             to_semantics=self.config.align_to_semantics,
+            own=own,
             fused=self._fused,
             margin=self.config.margin,
             temperature=self.config.temperature,

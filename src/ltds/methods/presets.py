@@ -10,7 +10,14 @@ from ltds.core.errors import ConfigError
 from ltds.core.names import find_or_import
 from ltds.methods.agg import Agg
 from ltds.methods.base import Method
+from ltds.methods.crt import Decoupled
+from ltds.methods.cumix import Cumix
+from ltds.methods.daml import Daml
+from ltds.methods.epi_fcr import EpiFcr
+from ltds.methods.isda import Isda
+from ltds.methods.masf import Masf
 from ltds.methods.meta_ltds import MetaLtds
+from ltds.methods.remix import Remix
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,43 @@ PRESETS: dict[str, Preset] = {
         Agg, "balanced softmax: logits shifted by log class counts, pooled over domains", {"criterion": "bsce"}
     ),
     "dc": Preset(Agg, "the paper's distribution calibrated loss (Eq. 2): counts of each domain", {"criterion": "dc"}),
+    "equal": Preset(
+        Agg, "softmax equalisation: samples of other classes spare the logits of rare ones", {"criterion": "equal"}
+    ),
+    "la": Preset(
+        Agg,
+        "logit adjustment by the counts of each domain, blended with a tenth of the pool's",
+        {"criterion": {"name": "adjusted", "zero_count": "blend"}},
+    ),
+    "la-posthoc": Preset(Agg, "agg, its logits adjusted by the log class prior after training", {"posthoc_tau": 1.0}),
+    "mixstyle": Preset(
+        Agg, "agg whose feature maps take on the styles of other images in training", {"mixstyle": {"p": 0.5}}
+    ),
+    "mixstyle-bsce": Preset(Agg, "mixstyle with balanced softmax", {"mixstyle": {"p": 0.5}, "criterion": "bsce"}),
+    "agg-embeddings": Preset(Agg, "agg that also pulls features to the embedding of their class", {"z2s": 0.1}),
+}
+
+PRESETS |= {
+    "crt": Preset(Decoupled, "agg, then a fresh classifier alone on class-balanced samples"),
+    "lws": Preset(Decoupled, "agg, then a learned scale for the logits of each class", {"head": "lws"}),
+    "tau-norm": Preset(
+        Decoupled, "agg, then classifier rows divided by a power of their length, chosen on validation", {"head": "tau"}
+    ),
+    "ncm": Preset(Decoupled, "agg, then the class whose mean feature is nearest", {"head": "ncm"}),
+}
+
+PRESETS |= {
+    "remix": Preset(Remix, "mixup over all domains, whose labels lean to the rarer class"),
+    "cumix": Preset(Cumix, "mixed images and features, first within a domain, later across domains"),
+    "cumix-embeddings": Preset(
+        Cumix, "cumix with a projection and the class embeddings as its classifier", {"semantic_head": True}
+    ),
+}
+PRESETS |= {
+    "epi-fcr": Preset(EpiFcr, "a backbone and a classifier trained beside partners of other domains, and a random one"),
+    "epi-fcr-bsce": Preset(EpiFcr, "epi-fcr with balanced softmax", {"criterion": "bsce"}),
+    "daml": Preset(Daml, "a network for each domain; mixed features, distillation, and meta-learning across domains"),
+    "daml-warmup": Preset(Daml, "agg for a while, then daml from its weights at a tenth of the lr", {"warmup": 0.4}),
 }
 
 # The paper's equations with their slips of the pen mended; where the paper is silent, the released code (as `ltds`).
@@ -78,6 +122,19 @@ PRESETS |= {
     "ltds-j": Preset(MetaLtds, "ablation j: everything, the same as ltds"),
     "ltds-k": Preset(MetaLtds, "ablation k: one prototype for all domains", {"single_prototype": True}),
     "ltds-l": Preset(MetaLtds, "ablation l: neighbours' covariances unweighted", {"neighbour_weights": "none"}),
+}
+
+# The paper's ancestors: MLDG of its meta-learning, ISDA of its augmentation; MASF also aligns classes over domains.
+_MLDG: dict[str, Any] = {
+    "criterion": "ce",
+    "weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0, "augmentation": 0.0, "meta_test": 1.0},
+    "order": "second",
+}
+
+PRESETS |= {
+    "isda": Preset(Isda, "implicit augmentation of features along the covariance of their class"),
+    "mldg": Preset(MetaLtds, "meta-learning alone: a step on all domains but one must also help that one", _MLDG),
+    "masf": Preset(Masf, "after a step on all domains but one, classes should agree over domains and form clusters"),
 }
 
 

@@ -39,7 +39,7 @@ def fast_weights(
     adds. With gradients that keep their graph (second order) it is exact.
     `clip` limits the norm of all gradients together, or of each tensor, to `clip_norm`.
     """
-    moved = torch._foreach_add(list(parameters.values()), _clipped(list(grads), clip, clip_norm), alpha=-lr)
+    moved = torch._foreach_add(list(parameters.values()), clipped(grads, clip, clip_norm), alpha=-lr)
     return dict(zip(parameters, moved, strict=True))
 
 
@@ -61,9 +61,10 @@ def call_with(module: nn.Module, weights: Mapping[str, Tensor], *inputs: Tensor,
     return functional_call(module, {**copies, **weights}, inputs)
 
 
-def _clipped(grads: list[Tensor], clip: Clip, norm: float) -> list[Tensor]:
+def clipped(grads: Sequence[Tensor], clip: Clip, norm: float) -> list[Tensor]:
+    """The gradients, with the norm of all of them together, or of each tensor, limited to `norm`."""
     if clip == "none":
-        return grads
+        return list(grads)
     norms = torch.stack([torch.linalg.vector_norm(g) for g in grads])
     if clip == "global":  # the 1e-6 of torch.nn.utils.clip_grad_norm_
         factors = (norm / (torch.linalg.vector_norm(norms) + 1e-6)).clamp(max=1.0).expand_as(norms)

@@ -104,6 +104,11 @@ class ResNet(nn.Module):
         self._inputs = outputs
         return nn.Sequential(first, *(block(outputs, width, 1, None) for _ in range(blocks - 1)))
 
+    @property
+    def stages(self) -> tuple[nn.Module, ...]:
+        """The four residual stages, whose outputs are feature maps (N,C,H,W), early to late."""
+        return self.layer1, self.layer2, self.layer3, self.layer4
+
     def forward(self, images: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))

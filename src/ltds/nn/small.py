@@ -21,5 +21,10 @@ class TinyNet(nn.Module):
             nn.AdaptiveAvgPool2d(1),
         )
 
+    @property
+    def stages(self) -> tuple[nn.Module, ...]:
+        """The modules whose outputs are feature maps (N,C,H,W), early to late: each convolution, each rectifier."""
+        return tuple(self.body[i] for i in (0, 2, 3, 5))
+
     def forward(self, images: Tensor) -> Tensor:
         return self.body(images).flatten(1)  # type: ignore[no-any-return]

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ltds.evaluation.statistics import summary
+from ltds.report.cost import Cost, cost_of
 from ltds.report.dataset import Dataset
 from ltds.report.glossary import DETAIL, MAIN, Metric
 from ltds.report.run import Run
@@ -18,12 +20,14 @@ Mark = Literal["", "best", "second"]
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean and sample standard deviation over `seeds` seeds, in percent; None where there is no number."""
+    """Mean, sample standard deviation and 95 % interval over `seeds` seeds, in percent; None is no number."""
 
     mean: float | None
     std: float | None
     seeds: int
     mark: Mark = ""
+    low: float | None = None
+    high: float | None = None
 
     def text(self, plus_minus: str = " ± ", one_seed: str = "†", missing: str = MISSING) -> str:
         """The cell with one decimal, as every format prints it; a lone seed is marked."""
@@ -42,11 +46,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells, one for each column."""
+    """Rows of cells, one for each column; `costs`, one for each row, stand behind them or not at all."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    costs: tuple[Cost, ...] = ()
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -60,10 +65,11 @@ class Table:
 
 
 def main_table(dataset: Dataset) -> Table:
-    """The paper's table: Acc-U, Acc and H (oracle) of each held-out domain, then their averages."""
+    """The paper's table: Acc-U, Acc and H (oracle) of each held-out domain, then their averages; then the cost."""
     averaged = (AVERAGE,) if len(dataset.held_out_only) > 1 else ()
     columns = [Column(group, metric) for group in (*dataset.held_out, *averaged) for metric in MAIN]
-    return _table(dataset, dataset.name, columns)
+    costs = tuple(cost_of(runs) for runs in dataset.rows.values())
+    return replace(_table(dataset, dataset.name, columns), costs=costs)
 
 
 def detail_table(dataset: Dataset) -> Table:
@@ -99,10 +105,8 @@ def by_seed(runs: Iterable[Run], metric: Metric) -> dict[int, dict[str, float]]:
 
 def cell(shares: Iterable[float]) -> Cell:
     """The cell of these values, one for each seed."""
-    percent = [100 * share for share in shares]
-    if not percent:
-        return Cell(None, None, 0)
-    return Cell(statistics.fmean(percent), statistics.stdev(percent) if len(percent) > 1 else None, len(percent))
+    found = summary([100 * share for share in shares])
+    return Cell(found.mean, found.sd, found.n, low=found.low, high=found.high) if found else Cell(None, None, 0)
 
 
 def ranked(cells: Sequence[Cell], higher_is_better: bool) -> list[Cell]:

@@ -72,7 +72,7 @@ def _search(path: Path, depth: int) -> Iterator[RunDirectory]:
 
 def _versions(runs: list[Run]) -> list[str]:
     """A sentence where the runs were not made by one state of the code."""
-    commits = {str(run.environment["commit"]) for run in runs if run.environment.get("commit")}
+    commits = {run.commit for run in runs if run.commit}
     if len(commits) < 2:
         return []
     return [f"The runs come from {len(commits)} commits of the code: {', '.join(sorted(c[:12] for c in commits))}."]

@@ -17,11 +17,14 @@ from ltds.report import series
 from ltds.report.answer import Answer, answer
 from ltds.report.cells import Table, detail_table, main_table
 from ltds.report.collect import Collection
+from ltds.report.comparison import reference_of
+from ltds.report.comparison_table import Sheet, about_intervals, sentences
+from ltds.report.cost import HEADINGS
 from ltds.report.dataset import Dataset
 from ltds.report.glossary import METRICS
 from ltds.report.pictures import Picture, pictures
 from ltds.report.run import Run
-from ltds.report.table import legend
+from ltds.report.table import legend, sheets_of
 
 MANY_PICTURES = 6  # more than these are folded away behind the first three
 
@@ -42,17 +45,20 @@ class Section:
     dataset: Dataset
     answer: Answer
     tables: tuple[tuple[Table, str, list[str]], ...]
+    reference: str
+    sheets: tuple[Sheet, ...]
+    sheets_legend: list[str]
     shown: tuple[Picture, ...]
     folded: tuple[Picture, ...]
     classes: tuple[ClassRow, ...]
 
 
-def write_page(collection: Collection, out: Path) -> None:
+def write_page(collection: Collection, out: Path, reference: str | None = None) -> None:
     """Write the page to `out`, whole or not at all."""
-    write_text(out, render(collection))
+    write_text(out, render(collection, reference))
 
 
-def render(collection: Collection) -> str:
+def render(collection: Collection, reference: str | None = None) -> str:
     """The page's HTML. It loads nothing, and its policy lets no script run but its own."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -65,21 +71,37 @@ def render(collection: Collection) -> str:
         style=style,
         script=script,
         script_digest=digest,
+        cost_headings=HEADINGS,
         runs=[(run, tomli_w.dumps(run.config), _facts(run)) for run in collection.runs],
         problems=collection.problems,
-        sections=[_section(dataset) for dataset in collection.datasets],
+        sections=[_section(dataset, reference) for dataset in collection.datasets],
         metrics=[(metric, _chosen(collection.runs, metric.choice)) for metric in METRICS.values()],
     )
 
 
-def _section(dataset: Dataset) -> Section:
+def _section(dataset: Dataset, reference: str | None) -> Section:
     main, detail = main_table(dataset), detail_table(dataset)
     captions = ("Results on each held-out domain", "All other metrics")
-    tables = tuple((t, c, legend([t])) for t, c in zip((main, detail), captions, strict=True))
+    tables = tuple((t, c, _legend(t)) for t, c in zip((main, detail), captions, strict=True))
     found = answer(dataset)
     drawn = tuple(pictures(dataset, found))
     open_ones = len(drawn) if len(drawn) <= MANY_PICTURES else 3
-    return Section(dataset, found, tables, drawn[:open_ones], drawn[open_ones:], tuple(_classes(dataset)))
+    sheets = tuple(sheets_of(dataset, reference))
+    return Section(
+        dataset,
+        found,
+        tables,
+        reference_of(dataset, reference),
+        sheets,
+        sentences(sheets),
+        drawn[:open_ones],
+        drawn[open_ones:],
+        tuple(_classes(dataset)),
+    )
+
+
+def _legend(table: Table) -> list[str]:
+    return [*legend([table]), *about_intervals(cell for _, cells in table.rows for cell in cells)]
 
 
 def _classes(dataset: Dataset) -> Iterator[ClassRow]:

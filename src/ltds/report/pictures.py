@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ltds.evaluation.ranks import cliques
 from ltds.report import series
-from ltds.report.answer import Answer
+from ltds.report.answer import ACC_U, Answer
+from ltds.report.comparison import ranking
+from ltds.report.comparison_table import p_text
 from ltds.report.dataset import Dataset
 from ltds.report.figures.canvas import svg
+from ltds.report.figures.critical_difference import critical_difference
 from ltds.report.figures.distribution import distribution
 from ltds.report.figures.frequency import frequency
 from ltds.report.figures.pairs import pairs
@@ -36,7 +40,7 @@ class Picture:
 
 
 def pictures(dataset: Dataset, found: Answer) -> Iterator[Picture]:
-    """The dataset's figures in reading order: its images, head to tail, the matrices, the training of each method."""
+    """The figures in reading order: its images, head to tail, mean ranks, the matrices, the training of each method."""
     counts = dataset.class_images()
     yield _picture(
         distribution(counts, dataset.classes, list(dataset.counts)),
@@ -53,6 +57,7 @@ def pictures(dataset: Dataset, found: Answer) -> Iterator[Picture]:
             "Where a line falls to the right, that method pays for its accuracy with the rare classes.",
             "Accuracy of each class for each method; the same numbers stand in the table of classes below.",
         )
+    yield from _ranks(dataset)
     yield from _matrices(dataset, found)
     for label, runs in dataset.rows.items():
         terms, validation = series.loss_terms(runs), series.validation_curves(runs)
@@ -63,6 +68,24 @@ def pictures(dataset: Dataset, found: Answer) -> Iterator[Picture]:
                 "A loss that still falls, or accuracy that still rises at the right end, asks for longer training.",
                 f"Loss terms ({', '.join(terms)}) averaged over {len(runs)} runs, and validation accuracy of each.",
             )
+
+
+def _ranks(dataset: Dataset) -> Iterator[Picture]:
+    """Mean ranks in Acc-U, where there are enough methods and blocks to rank."""
+    ranked = ranking(dataset, ACC_U)
+    if ranked is None or len(ranked.mean_ranks) < 3 or ranked.blocks < 2:
+        return
+    means = list(ranked.mean_ranks.values())
+    joined = cliques(means, ranked.gap)
+    yield _picture(
+        critical_difference(means, list(ranked.mean_ranks), ranked.gap, joined),
+        "Mean ranks in Acc-U",
+        f"Over {ranked.blocks} pairs of held-out domain and seed that every method has; Friedman's p = "
+        f"{p_text(ranked.friedman_p)}. Methods under one bar are not told apart by Nemenyi's test. It takes the "
+        "pairs as independent, so the true critical difference is no smaller than the one drawn.",
+        "; ".join(f"{name}: {rank:.2f}" for name, rank in sorted(ranked.mean_ranks.items(), key=lambda item: item[1]))
+        + f"; critical difference {ranked.gap:.2f}.",
+    )
 
 
 def _matrices(dataset: Dataset, found: Answer) -> Iterator[Picture]:

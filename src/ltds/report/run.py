@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +16,8 @@ from ltds.core.errors import CheckpointError, expected
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
 
+STEP = b'{"kind": "step"'  # how the journal's line of a step begins
+STEPS = 600  # more of them move neither a median nor a curve, and a thousand long journals take minutes to read
 Share = Annotated[float, Field(ge=0, le=1 + 1e-9, allow_inf_nan=False)]
 
 
@@ -64,7 +69,11 @@ class Run:
     config: dict[str, Any]
     metrics: Metrics
     environment: dict[str, Any]
-    journal: tuple[dict[str, Any], ...]
+
+    @cached_property
+    def journal(self) -> tuple[dict[str, Any], ...]:
+        """The journal's lines, or nothing; of many steps STEPS or a few more, spread evenly. Read when first asked for."""
+        return tuple(_journal(self.directory.journal_file))
 
     @property
     def path(self) -> Path:
@@ -75,6 +84,11 @@ class Run:
         """The command that made the run, as one would type it; empty where it was not recorded."""
         command = self.environment.get("command", "")
         return shlex.join(map(str, command)) if isinstance(command, list) else str(command or "")
+
+    @property
+    def commit(self) -> str:
+        """The commit of the code that made the run; empty where it was not recorded."""
+        return str(self.environment.get("commit") or "")
 
     @property
     def held_out(self) -> str:
@@ -101,7 +115,7 @@ def read_run(directory: RunDirectory) -> Run:
     except (LookupError, TypeError, ValueError) as error:
         raise CheckpointError(_unreadable(directory, "config.toml and task.json", error)) from error
     metrics = _read_metrics(directory, task)
-    return Run(directory, method, seed, task, config, metrics, _environment(directory), _journal(directory))
+    return Run(directory, method, seed, task, config, metrics, _environment(directory))
 
 
 def _read_metrics(directory: RunDirectory, task: Task) -> Metrics:
@@ -145,12 +159,24 @@ def _environment(directory: RunDirectory) -> dict[str, Any]:
         return {}
 
 
-def _journal(directory: RunDirectory) -> tuple[dict[str, Any], ...]:
-    """The journal's lines, or nothing: a report can do without them."""
+def _journal(file: Path) -> Iterator[dict[str, Any]]:
+    """The lines up to the first that a crash cut off; only those that are kept are parsed."""
     try:
-        return tuple(line for line in directory.read_journal() if isinstance(line, dict))
-    except ValueError:
-        return ()
+        lines = file.read_bytes().splitlines()
+    except OSError:
+        return
+    steps = [i for i, line in enumerate(lines) if line.startswith(STEP)]
+    every = max(1, len(steps) // STEPS)
+    skipped = set(steps) - set(steps[::every]) if every > 1 else set()
+    for i, line in enumerate(lines):
+        if i not in skipped:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                return
+            if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+                return
+            yield row
 
 
 def _unfinished(directory: RunDirectory) -> str:

@@ -27,6 +27,11 @@ class PrototypeView:
     slots: Tensor
     rows: Tensor
 
+    @property
+    def projected(self) -> Tensor:
+        """(T,C) the prototypes that `completed` projects: a domain with fewer than two has no batch statistics."""
+        return self.present & (self.present.sum(1, keepdim=True) >= 2)
+
     def detach(self) -> PrototypeView:
         """The same prototypes outside any graph, as meta-test uses them."""
         return replace(self, value=self.value.detach(), rows=self.rows.detach())
@@ -96,16 +101,16 @@ def completed(view: PrototypeView, semantics: Tensor, to_semantic: Callable[[Ten
     """(T,C,S) s^: unit e(v) where a prototype is present, s elsewhere: semantics s (C,S), unit rows.
 
     s^n = e(v^n) . M^n + s . (1 - M^n). e runs once per domain, in order, over the present rows only, so that its
-    BatchNorm never sees a filled row. A domain with fewer than two prototypes has no batch statistics: it is all s.
+    BatchNorm never sees a filled row. A domain with fewer than two prototypes is all s (see `projected`).
     """
-    return torch.stack([_filled(v, m, semantics, to_semantic) for v, m in zip(view.value, view.present, strict=True)])
+    return torch.stack([_filled(v, m, semantics, to_semantic) for v, m in zip(view.value, view.projected, strict=True)])
 
 
-def _filled(value: Tensor, present: Tensor, semantics: Tensor, to_semantic: Callable[[Tensor], Tensor]) -> Tensor:
-    rows = present.nonzero().squeeze(1)
-    if len(rows) < 2:
+def _filled(value: Tensor, projected: Tensor, semantics: Tensor, to_semantic: Callable[[Tensor], Tensor]) -> Tensor:
+    rows = projected.nonzero().squeeze(1)
+    if len(rows) == 0:
         return semantics
-    if len(rows) == len(present):  # no copy of a full table
+    if len(rows) == len(projected):  # no copy of a full table
         return F.normalize(to_semantic(value), dim=-1).to(semantics.dtype)
-    projected = F.normalize(to_semantic(value[rows]), dim=-1)
-    return semantics.index_copy(0, rows, projected.to(semantics.dtype))
+    unit = F.normalize(to_semantic(value[rows]), dim=-1)
+    return semantics.index_copy(0, rows, unit.to(semantics.dtype))

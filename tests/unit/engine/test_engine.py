@@ -20,14 +20,17 @@ from ltds.engine.config import ScheduleSettings
 from ltds.engine.loop import train
 from ltds.engine.optim import learning_rate
 from ltds.engine.outcome import write_metrics
+from ltds.engine.phases import lay_out
 from ltds.evaluation.table import PredictionTable
 from ltds.methods.agg import Agg
+from ltds.methods.base import Phase
 from toy import recorded, toy_session
 
 
 def test_the_learning_rate_falls_at_40_and_80_percent() -> None:
     schedule = ScheduleSettings()
-    rates = [learning_rate(s, 0.1, schedule) for s in (0, 4039, 4040, 8079, 8080, 10099)]
+    (whole,) = lay_out((Phase(),), schedule)
+    rates = [learning_rate(s, 0.1, schedule, whole) for s in (0, 4039, 4040, 8079, 8080, 10099)]
     assert rates == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
 
 
@@ -114,6 +117,7 @@ def test_a_run_leaves_all_that_comes_after_it_needs(toy: Manifest, tmp_path: Pat
         "environment.json",
         "log.jsonl",
         "metrics.json",
+        "predictions/features.npz",
         "predictions/test.npz",
         "predictions/val.npz",
         "task.json",

@@ -35,6 +35,7 @@ def heads(T, C, D=4, seed=0):
 def small_blocks(monkeypatch):
     """Blocks of a few rows, so that small tables cross many block borders."""
     monkeypatch.setattr(fused_module, "ROWS", 6)
+    monkeypatch.setattr(fused_module, "COLUMNS", 7)
     monkeypatch.setattr(linear_module, "ROWS", 6)
 
 
@@ -150,6 +151,33 @@ def test_semantics_that_learn_get_their_gradient():
     pairs = [torch.autograd.grad(align_prototypes(t, s, fused=f, **SPHERE), s)[0] for f in (True, False)]
     assert_close(*pairs)
     assert pairs[0].abs().max() > 0
+
+
+@pytest.mark.parametrize("kept", [0, 2000, 10**6])
+@pytest.mark.parametrize("options", [{}, {"negatives": "released"}, {"to_semantics": False}])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_copies_of_the_semantics_change_nothing(share, options, kept, small_blocks, monkeypatch):
+    monkeypatch.setattr(fused_module, "KEPT_BYTES", kept)
+    t, s = tables(3, 17)
+    own = torch.rand(3, 17, generator=torch.Generator().manual_seed(1)) < share
+    own[2] = False  # a domain without prototypes
+    filled = torch.where(own[..., None], t, s)
+    losses = [
+        align_prototypes(filled, s, fused=True, own=own, **options, **SPHERE),
+        align_prototypes(filled, s, fused=False, **options, **SPHERE),
+    ]
+    assert_close(losses[0], losses[1], rtol=1e-11, atol=0)
+    fused, plain = (torch.autograd.grad(loss, t, retain_graph=True)[0] for loss in losses)
+    assert_close(fused, plain, rtol=1e-9, atol=1e-13)
+
+
+def test_copies_of_the_semantics_get_no_gradient():
+    t, s = tables(2, 5)
+    own = torch.tensor([[True, True, False, True, False], [False, True, True, True, True]])
+    filled = torch.where(own[..., None], t, s).detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(align_prototypes(filled, s, own=own, fused=True, **SPHERE), filled)
+    assert (gradient[~own] == 0).all()
+    assert (gradient[own] != 0).any(dim=1).all()
 
 
 def saved_bytes(function):

@@ -10,7 +10,7 @@ from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
-from ltds.losses.criteria import Criterion
+from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.methods.agg import Agg, AggConfig
 from ltds.methods.presets import PRESETS, find_preset
 from toy import toy_session
@@ -65,7 +65,7 @@ def test_an_open_class_gets_no_gradient_from_calibrated_losses_and_some_from_cro
 
 def test_a_class_missing_in_one_domain_gets_no_gradient_from_it(toy: Manifest) -> None:
     task = toy.task("wax")  # 'cat' (2) lives in ink, not in oil
-    criterion = Criterion("dc", task)
+    criterion = Criterion(CriterionSettings(name="dc"), task)
     logits = torch.zeros(2, 6, requires_grad=True)
     criterion(logits, torch.tensor([0, 0]), torch.tensor([0, 1])).sum().backward()
     assert logits.grad[0, 2] > 0

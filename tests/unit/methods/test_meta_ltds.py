@@ -15,7 +15,8 @@ from ltds.core.errors import ConfigError, DataError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.data.manifest import Manifest
-from ltds.methods.meta_ltds import MetaLtds, MetaLtdsConfig, Weights
+from ltds.methods.meta_ltds import MetaLtds
+from ltds.methods.meta_ltds_config import MetaLtdsConfig, Weights
 from ltds.methods.presets import PRESETS, find_preset
 from ltds.semantics.embeddings import ClassEmbeddings
 from reference import algorithm
@@ -195,8 +196,9 @@ def test_without_an_inner_step_it_is_multi_domain_training() -> None:
     batch, strength = make_batch(), plain._strength(LATE)
     view = plain._look(plain._net(), batch, train)
     prototypes = plain.prototypes.blended(view.features, view.labels, view.domains)
-    inner, sigma = plain._meta_train(view, prototypes, strength, train)
-    outer = plain._meta_test(plain._look(plain._net(), batch, test), plain._net(), prototypes.detach(), sigma, strength)
+    inner, sigma = plain._meta_train(view, prototypes, strength, train, LATE)
+    seen = plain._look(plain._net(), batch, test)
+    outer = plain._meta_test(seen, plain._net(), prototypes.detach(), sigma, strength, LATE)
     weights = {"cls": 1.0, "z2s": 0.1, "s2s": 0.1, "s2z": 0.1, "aug": 0.1}
     total = sum(weights[n] * v for n, v in inner.items()) + 0.3 * sum(weights[n] * v for n, v in outer.items())
     total.backward()
@@ -255,13 +257,19 @@ def test_each_ablation_has_the_terms_of_its_row(toy: Manifest) -> None:
         session = toy_session(toy, f"ltds-{letter}")
         loss = session.method.train().loss(session.loader.batch(0), LATE)
         assert sorted(loss.terms) == sorted(["cls", *terms]), letter
-        assert session.config.method.criterion == ("ce" if letter in "ac" else "dc")
+        assert session.config.method.criterion.name == ("ce" if letter in "ac" else "dc")
     before = toy_session(toy, "ltds-j").method.train()
     assert "aug" not in before.loss(session.loader.batch(0), EARLY).terms
 
 
 CHANGES: dict[str, Any] = {
-    "criterion": "ce",
+    "criterion.name": "ce",
+    "criterion.gamma": 0.5,
+    "criterion.rare_share": 0.1,
+    "criterion.tau": 0.5,
+    "criterion.counts": "pooled",
+    "criterion.zero_count": "one",
+    "criterion.blend": 0.5,
     "weights.z2s": 0.2,
     "weights.s2s": 0.2,
     "weights.s2z": 0.2,
@@ -277,6 +285,7 @@ CHANGES: dict[str, Any] = {
     "inner_clip_norm": 0.05,
     "meta_test_statistics": False,
     "joint_forward": True,
+    "sum_domains": True,
     "calibrated_z2s": False,
     "negatives": "released",
     "align_to_semantics": False,
@@ -300,6 +309,17 @@ CHANGES: dict[str, Any] = {
 }
 
 
+# The criterion that has the setting.
+CRITERIA: dict[str, Any] = {
+    "criterion.gamma": {"name": "equal", "rare_share": 0.9},
+    "criterion.rare_share": {"name": "equal", "rare_share": 0.9},
+    "criterion.tau": {"name": "adjusted"},
+    "criterion.counts": {"name": "adjusted"},
+    "criterion.zero_count": {"name": "adjusted"},
+    "criterion.blend": {"name": "adjusted", "zero_count": "blend"},
+}
+
+
 @pytest.mark.parametrize("name", list(names(MetaLtdsConfig)))
 def test_every_setting_changes_something(name: str) -> None:
     """No dead flags: each one changes a gradient or, for BatchNorm's statistics, a buffer."""
@@ -312,7 +332,12 @@ def test_every_setting_changes_something(name: str) -> None:
         found = gradient(method, steps=2)
         return found | {n: b.double() for n, b in method.named_buffers() if "running" in n}
 
-    base: dict[str, Any] = {"neighbours": 2, "temperature": 0.5, "strength": 10.0}
+    base: dict[str, Any] = {
+        "neighbours": 2,
+        "temperature": 0.5,
+        "strength": 10.0,
+        "criterion": CRITERIA.get(name, "dc"),
+    }
     path = name.split(".")
     change = {path[0]: {path[1]: CHANGES[name]}} if len(path) == 2 else {name: CHANGES[name]}
     before, after = outcome(base), outcome(merge(base, change))
@@ -444,6 +469,13 @@ def test_the_released_slips_follow_the_order_of_the_draw() -> None:
         ({"weights": {"augmentation": 0.0}, "strength": 3.0}, "strength has no effect"),
         ({"weights": {"s2z": 0.0}, "cycle": "z2s"}, "cycle has no effect"),
         ({"inner_clip_norm": 1.0}, "inner_clip_norm has no effect"),
+        ({"neighbours": 1, "neighbour_weights": "none"}, "neighbour_weights has no effect"),
+        ({"weights": {"z2s": 0.0}, "calibrated_z2s": False}, "calibrated_z2s has no effect"),
+        ({"weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0}, "margin": 0.2}, "margin has no effect"),
+        (
+            {"weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0, "augmentation": 0.0}, "strict": True},
+            "strict has no effect",
+        ),
         ({"weights": {"meta_test": 0.0}}, "set meta_test_domains=0"),
     ],
 )
@@ -472,6 +504,32 @@ def test_strict_hides_open_classes_from_the_scaling_of_attributes(toy: Manifest)
     assert loose.shape == (6, 4)
     assert strict.shape == (5, 4)
     assert not torch.allclose(loose[:5], strict)
+
+
+@pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if preset.method is MetaLtds])
+def test_embeddings_are_asked_for_where_they_are_used(name: str) -> None:
+    """Ablations a to d and mldg know nothing of names; what needs them says so when it gets none."""
+    task, backbone = make().task, nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
+    config = parse(MetaLtdsConfig, PRESETS[name].settings)
+    build = {"task": task, "embeddings": None, "backbone": backbone, "features": 4}
+    if name in ("ltds-a", "ltds-b", "ltds-c", "ltds-d", "mldg"):
+        assert not MetaLtds.uses_embeddings(config)
+        method = MetaLtds(config, **build).double().train()
+        assert method.semantics.shape == (5, 0)
+        assert all(torch.isfinite(value).all() for value in gradient(method).values())
+        return
+    assert MetaLtds.uses_embeddings(config)
+    with pytest.raises(ConfigError, match="Expected class embeddings for these settings, but got none"):
+        MetaLtds(config, **build)
+
+
+def test_a_method_without_names_does_what_it_did_with_them() -> None:
+    none = Weights(z2s=0.0, s2s=0.0, s2z=0.0, augmentation=0.0)
+    with_names = make(weights=none, neighbours=5, temperature=1 / 30)
+    without = make(weights=none, neighbours=5, temperature=1 / 30)
+    without._name_classes(None)
+    for name, value in gradient(with_names).items():
+        assert_close(gradient(without)[name], value, rtol=0, atol=0)
 
 
 def test_methods_that_need_embeddings_say_so(toy: Manifest) -> None:

@@ -74,12 +74,13 @@ def some_metrics(task: Task, summary: dict[str, float | None], rng: np.random.Ge
     }
 
 
-def a_journal(rng: np.random.Generator, steps: int = 60) -> str:
+def a_journal(rng: np.random.Generator, steps: int = 60, seconds: float = 0.02) -> str:
     lines: list[dict[str, Any]] = []
     for step in range(1, steps + 1):
         ce = 3 * np.exp(-step / 25) + 0.1 * rng.random()
         terms = {"ce": ce, "z2s": ce / 3}
-        lines.append({"kind": "step", "step": step, "epoch": 0, "lr": 0.1, "loss": ce + 0.1 * ce / 3, "terms": terms})
+        line = {"kind": "step", "step": step, "epoch": 0, "lr": 0.1, "loss": ce + 0.1 * ce / 3, "terms": terms}
+        lines.append({**line, "seconds": 9.0 if step == 1 else seconds})  # the first step warms up
         if step % 10 == 0:
             accuracy = 0.7 - 0.5 * np.exp(-step / 20) + 0.02 * rng.random()
             lines.append({"kind": "validation", "step": step, "epoch": 0, "accuracy": accuracy, "best": True})
@@ -98,6 +99,8 @@ def write_run(
     summary: dict[str, float | None] | None = None,
     config: dict[str, dict[str, Any]] | None = None,
     commit: str = "abc",
+    parameters: int = 12345,
+    seconds: float = 0.02,
 ) -> Path:
     """Write one finished run below `root` and return its path; `summary` and `config` replace entries."""
     safe = "".join(letter if letter.isalnum() else "-" for letter in method)
@@ -115,8 +118,9 @@ def write_run(
     run.write_config({name: {**table, **(config or {}).get(name, {})} for name, table in tables.items()})
     run.write_task(task)
     command = f"ltds train --set method.name={method} --out {path.name}"
-    run.write_environment({"ltds": "0.1.0", "torch": "2.6", "commit": commit, "command": command, "parameters": 12345})
-    run.journal_file.write_text(a_journal(rng))
+    versions = {"ltds": "0.1.0", "torch": "2.6", "commit": commit}
+    run.write_environment({**versions, "command": command, "parameters": parameters})
+    run.journal_file.write_text(a_journal(rng, seconds=seconds))
     run.write_metrics(some_metrics(task, {**a_summary(acc_u), **(summary or {})}, rng))
     run.mark_done()
     return path

@@ -1,4 +1,4 @@
-"""What all figures share: an empty Figure, colours, labels of the user's own words, and the way to SVG."""
+"""What all figures share: an empty Figure, colours, labels of the user's own words, and the way to a file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours: told apart with every kind of colour vision, and on a grey print by their order of lightness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D")
 INK, QUIET, ABSENT = "#1f2328", "#6b7280", "#eceef1"
+DASHES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D")
 NAMED_CLASSES = 60  # more names than this cannot be read under one axis
 
 
@@ -57,20 +59,41 @@ def key(axes: Axes, handles: Sequence[Any], names: Sequence[str]) -> None:
         text.set_parse_math(False)
 
 
+def style(place: int) -> tuple[str, str, str]:
+    """Colour, dash and marker of the method, or domain, at this place: the first 28 differ."""
+    turn = place // len(COLOURS) % len(DASHES)
+    return COLOURS[place % len(COLOURS)], DASHES[turn], MARKERS[turn]
+
+
 def shortened(name: str, limit: int = 24) -> str:
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
 def svg(figure: Figure) -> bytes:
     """The figure as SVG, the same bytes each time. Text stays text, so that the browser shapes any script."""
+    drawn = _saved(figure, "svg", dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    return drawn.replace(b"'DejaVu Sans'", b"system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif")
+
+
+def png(figure: Figure, dpi: int = 110) -> bytes:
+    """The figure as pixels: for thousands of points and for photographs smaller than as SVG."""
+    return _saved(figure, "png", {"Software": None}, dpi)
+
+
+def pdf(figure: Figure) -> bytes:
+    """The figure as PDF, the same bytes each time."""
+    return _saved(figure, "pdf", dict.fromkeys(("Creator", "Producer", "CreationDate")))
+
+
+def _saved(figure: Figure, kind: str, nothing: dict[str, None], dpi: int = 150) -> bytes:
+    """The figure as `kind`, without the entries of `nothing`, which would change with time and version."""
     import matplotlib
 
     out = io.BytesIO()
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "ltds", "font.family": ["DejaVu Sans"]}
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # A glyph that our font lacks is only measured with it; the browser draws it with one that has it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        figure.savefig(out, format="svg", metadata=nothing)
-    return out.getvalue().replace(b"'DejaVu Sans'", b"system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif")
+        figure.savefig(out, format=kind, metadata=nothing, dpi=dpi)
+    return out.getvalue()

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.report.figures.canvas import COLOURS, INK, blank, key, label_classes, quiet
+from ltds.report.figures.canvas import INK, blank, key, label_classes, quiet, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-DASHES = ("-", "--", ":", "-.")
 
 
 def frequency(
@@ -30,7 +28,7 @@ def frequency(
     quiet(lower)
     handles = []
     for m, row in enumerate(accuracy[:, order] * 100):
-        colour, dash = COLOURS[m % len(COLOURS)], DASHES[m // len(COLOURS) % len(DASHES)]
+        colour, dash, _ = style(m)
         upper.scatter(range(len(row)), row, s=9, color=colour, alpha=0.35, linewidths=0, rasterized=len(row) > 300)
         handles += upper.plot(running_mean(row, max(3, len(row) // 10)), dash, color=colour, linewidth=1.8)
     upper.set_ylim(-2, 102)

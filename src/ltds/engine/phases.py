@@ -1,0 +1,51 @@
+"""Where each phase of a run begins and ends, and what beginning one means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from ltds.core.rng import reseed_global
+from ltds.engine.config import ScheduleSettings
+from ltds.methods.base import Method, Phase
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A phase at its place in a run: the steps `start` .. `stop`-1. `last` tells whether its weights are the run's."""
+
+    phase: Phase
+    start: int
+    steps: int
+    last: bool
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.steps
+
+
+def lay_out(phases: tuple[Phase, ...], schedule: ScheduleSettings) -> tuple[Stretch, ...]:
+    """The phases one after the other, each a whole number of epochs: its share of the schedule's, at least one."""
+    stretches: list[Stretch] = []
+    start = 0
+    for phase in phases:
+        steps = max(1, round(phase.share * schedule.epochs)) * schedule.steps_per_epoch
+        stretches.append(Stretch(phase, start, steps, last=phase is phases[-1]))
+        start += steps
+    return tuple(stretches)
+
+
+def enter(stretch: Stretch, method: Method, optimizer: torch.optim.Optimizer, seed: int) -> None:
+    """Prepare the method for a later phase: a pure function of its weights and the seed. Momentum starts anew."""
+    reseed_global(seed, f"enter/{stretch.phase.name}")
+    with torch.no_grad():
+        method.enter(stretch.phase)
+    optimizer.state.clear()
+
+
+def freeze(method: nn.Module, phase: Phase, learnable: frozenset[str]) -> None:
+    """Let only the phase's parameters learn, of those that learn at all."""
+    for name, parameter in method.named_parameters():
+        parameter.requires_grad_(name in learnable and name.startswith(phase.trainable))

@@ -1,0 +1,30 @@
+"""Class alignment: the same class should be confused with the same others in two domains (the global loss of MASF)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def class_alignment(
+    logits: Tensor, labels: Tensor, other_logits: Tensor, other_labels: Tensor, *, temperature: float = 2.0
+) -> Tensor:
+    """The scalar (1/C) sum over classes c in both domains of [KL(p_c|q_c) + KL(q_c|p_c)] / 2.
+
+    p_c and q_c are softmaxes, at the temperature, of the mean logits of class c in one domain and in the other:
+    logits (N,C) with labels (N,), other_logits (M,C) with other_labels (M,). A class that one of them lacks adds 0, but
+    the divisor stays C (MASF, Dou et al., NeurIPS 2019).
+    """
+    mean, present = _class_means(logits, labels)
+    other_mean, other_present = _class_means(other_logits, other_labels)
+    log_p, log_q = (F.log_softmax(m / temperature, dim=1) for m in (mean, other_mean))
+    half_symmetric = 0.5 * ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(1)
+    return half_symmetric[present & other_present].sum() / len(mean)
+
+
+def _class_means(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """(C,C) mean logits of the samples of each class, and (C,) whether it has any."""
+    count = torch.bincount(labels, minlength=logits.shape[1])
+    total = logits.new_zeros(len(count), logits.shape[1]).index_add(0, labels, logits)
+    return total / count.clamp_min(1)[:, None], count > 0

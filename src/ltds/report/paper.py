@@ -1,0 +1,33 @@
+"""The paper's number for a cell, where the runs are on one of its datasets and nowhere else."""
+
+from __future__ import annotations
+
+from ltds.report.cells import AVERAGE, Column
+from ltds.report.dataset import Dataset
+from ltds.report.published import METRIC_KEYS, preset_averages, rows
+
+# Name of a dataset, lower case -> the table that prints results on it.
+TABLES = {"awa2-lts": "2", "imagenet-lts": "3", "pacs-odg": "S5"}
+_PRINTED = {key: name for name, key in METRIC_KEYS.items()}
+
+
+def printed_value(dataset: Dataset, label: str, column: Column) -> float | None:
+    """The printed number in percent; None on another dataset, or where the paper has no such number.
+
+    The paper's average is given only where ours is taken over the same domains.
+    """
+    table, metric = paper_table(dataset.name), _PRINTED.get(column.metric.key)
+    if table is None or metric is None:
+        return None
+    preset = dataset.rows[label][0].method
+    numbers = [n for n in rows(table) if n.held_out != AVERAGE]
+    if column.group == AVERAGE:
+        same = {n.held_out.casefold() for n in numbers} == {name.casefold() for name in dataset.held_out_only}
+        return preset_averages(table, metric).get(preset) if same else None
+    wanted = (preset, metric, column.group.casefold())
+    return next((n.value for n in numbers if (n.preset, n.metric, n.held_out.casefold()) == wanted), None)
+
+
+def paper_table(dataset: str) -> str | None:
+    """The paper's table on this dataset, by the name in the manifest; None where it is not one of the paper's."""
+    return TABLES.get(dataset.casefold().replace("_", "-"))

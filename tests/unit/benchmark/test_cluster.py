@@ -1,0 +1,85 @@
+"""A benchmark on a real Ray cluster of two nodes, one of which is lost on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltds.benchmark.cluster import Cluster, _unpack
+from ltds.benchmark.grid import Cell, Grid, cells_of
+from ltds.benchmark.runner import run_cells
+from ltds.core.config import parse
+from ltds.data.manifest import Manifest
+
+ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ltds[ray]'")
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
+    """A head that trains nothing, and two nodes of one core."""
+    from ray.cluster_utils import Cluster as Nodes
+
+    cluster = Nodes(initialize_head=True, head_node_args={"num_cpus": 0})
+    cluster.first, cluster.second = (cluster.add_node(num_cpus=1) for _ in range(2))
+    ray.init(address=cluster.address, log_to_driver=False)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def cells(toy: Manifest, out: Path, epochs: int, seeds: list[int]) -> list[Cell]:
+    settings = {
+        "data": {"size": 16, "batch": 8},
+        "backbone": {"name": "tiny"},
+        "schedule": {"epochs": epochs, "steps_per_epoch": 2},
+        "run": {"device": "cpu"},
+    }
+    grid = {"data": "toy", "methods": ["agg"], "held_out": ["wax"], "seeds": seeds, "settings": settings}
+    return cells_of(parse(Grid, grid), out, lambda _: toy)
+
+
+def test_no_cell_is_lost_or_doubled_when_a_node_is(toy: Manifest, tmp_path: Path, nodes: Any) -> None:
+    wanted = cells(toy, tmp_path, 200, [0, 1, 2])
+    over: list[Cell] = []
+    submitted = run_cells(wanted, Cluster("auto"), tmp_path)
+    import threading
+
+    thread = threading.Thread(target=lambda: over.extend(submitted))
+    thread.start()
+    until = time.monotonic() + 120
+    while len(list(tmp_path.glob("runs/*/checkpoints/last.safetensors"))) < 2:
+        assert time.monotonic() < until, "two runs did not start in time"
+        time.sleep(0.1)
+    nodes.remove_node(nodes.second, allow_graceful=False)
+    thread.join(timeout=240)
+    assert not thread.is_alive()
+    assert sorted(cell.seed for cell in over) == [0, 1, 2]
+    for cell in wanted:
+        assert cell.run.done
+        assert cell.run.failure() is None
+        steps = [row["step"] for row in cell.run.read_journal() if row["kind"] == "step"]
+        assert steps == list(range(1, 401))
+
+
+def test_runs_are_fetched_back_from_the_nodes_disks(toy: Manifest, tmp_path: Path, nodes: Any) -> None:
+    (cell,) = cells(toy, tmp_path, 2, [5])
+    assert [c.run.path for c in run_cells([cell], Cluster("auto", fetch=True), tmp_path)] == [cell.run.path]
+    assert cell.run.done
+    assert cell.run.read_metrics()["summary"]["acc"] is not None
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [cell.run.path.name]
+
+
+def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
+    import io
+    import tarfile
+
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("../outside"))
+    with pytest.raises(tarfile.OutsideDestinationError):
+        _unpack(packed.getvalue(), tmp_path / "runs" / "one")
+    assert [p.name for p in tmp_path.rglob("*")] == ["runs"]

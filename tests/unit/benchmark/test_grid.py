@@ -1,0 +1,95 @@
+"""Grids: what cells they make, and what is wrong with a wrong one, before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltds.benchmark.grid import Grid, cells_of, read_grid
+from ltds.core.config import parse
+from ltds.core.errors import ConfigError
+from ltds.data.manifest import Manifest
+
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+SMALL = {"data": {"size": 16, "batch": 8}, "backbone": {"name": "tiny"}}
+
+
+def cells(toy: Manifest, out: Path, **given: Any) -> list[tuple[str, str, int]]:
+    grid = parse(Grid, {"data": "toy", "methods": ["agg"], "settings": SMALL, **given})
+    return [(cell.method, cell.held_out, cell.seed) for cell in cells_of(grid, out, lambda _: toy)]
+
+
+def paths(toy: Manifest, settings: Mapping[str, Any]) -> list[str]:
+    grid = parse(Grid, {"data": "toy", "methods": ["agg"], "seeds": [0], "held_out": ["wax"], "settings": settings})
+    return [cell.run.path.name for cell in cells_of(grid, Path("out"), lambda _: toy)]
+
+
+def test_methods_by_domains_by_seeds(toy: Manifest, tmp_path: Path) -> None:
+    assert cells(toy, tmp_path, methods=["agg", "dc"], seeds=[3, 4], held_out=["wax"]) == [
+        ("agg", "wax", 3),
+        ("dc", "wax", 3),
+        ("agg", "wax", 4),
+        ("dc", "wax", 4),
+    ]
+    assert [held for _, held, _ in cells(toy, tmp_path, seeds=[0])] == ["ink", "oil", "wax"]
+    assert cells(toy, tmp_path, seeds=[0], held_out=[""]) == [("agg", "", 0)]
+
+
+def test_variants_are_copies_of_the_grid_with_other_settings(toy: Manifest, tmp_path: Path) -> None:
+    variants = {"slow": {"optimizer": {"lr": 0.01}}, "fast": {"optimizer": {"lr": 0.2}}}
+    found = cells(toy, tmp_path, seeds=[0], held_out=["wax"], variants=variants)
+    assert [method for method, _, _ in found] == ["agg (slow)", "agg (fast)"]
+
+
+def test_a_cell_is_named_by_what_decides_it(toy: Manifest) -> None:
+    (plain,) = paths(toy, SMALL)
+    (other,) = paths(toy, {**SMALL, "optimizer": {"lr": 0.05}})
+    (threads,) = paths(toy, {**SMALL, "run": {"threads": 2, "device": "cpu"}})
+    assert plain.startswith("agg-wax-0-")
+    assert plain == threads != other
+
+
+def test_the_same_cell_twice_is_one_cell(toy: Manifest, tmp_path: Path) -> None:
+    variants = {"a": {"optimizer": {"lr": 0.1}}, "b": {"optimizer": {"lr": 0.1}}}
+    assert len(cells(toy, tmp_path, seeds=[0, 0], held_out=["wax"], variants=variants)) == 1
+
+
+def test_every_mistake_is_named_before_anything_is_trained(toy: Manifest, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)agg: .*lrr.*bcse"):
+        cells(toy, tmp_path, methods=["agg", "bcse"], settings={**SMALL, "optimizer": {"lrr": 1.0}})
+    with pytest.raises(ConfigError, match=r"'waxx'.*wax"):
+        cells(toy, tmp_path, held_out=["waxx"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_with_options_over_it(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text('data = "toy"\nmethods = ["agg"]\nseeds = [0]\n[settings.optimizer]\nlr = 0.5\n')
+    grid = read_grid(file, {"seeds": [1, 2], "settings": {"optimizer": {"momentum": 0.5}}})
+    assert grid.seeds == (1, 2)
+    assert grid.settings == {"optimizer": {"lr": 0.5, "momentum": 0.5}}
+    with pytest.raises(ConfigError, match=r"no setting 'method'.*methods"):
+        read_grid(file, {"method": "agg"})
+
+
+def test_settings_of_one_method_alone(toy: Manifest, tmp_path: Path) -> None:
+    own = {"la": {"criterion": {"tau": 1.5}}}
+    grid = parse(Grid, {"data": "toy", "methods": ["agg", "la"], "settings": SMALL, "seeds": [0], "by_method": own})
+    found = {cell.method: cell.config.method for cell in cells_of(grid, tmp_path, lambda _: toy)}
+    assert found["la"].criterion.tau == 1.5
+    assert found["agg"].criterion.tau == 1.0
+    with pytest.raises(ConfigError, match=r"by_method\.dc has no effect"):
+        cells(toy, tmp_path, by_method={"dc": {}})
+
+
+@pytest.mark.parametrize("file", sorted(CONFIGS.rglob("*.toml")), ids=lambda f: f"{f.parent.name}-{f.stem}")
+def test_every_published_grid_can_be_read(file: Path, toy: Manifest, tmp_path: Path) -> None:
+    """Its settings too, each with every method of the grid; the first line is the command that runs it."""
+    assert file.read_text().splitlines()[0] == f"# ltds benchmark configs/{file.parent.name}/{file.name}"
+    grid = read_grid(file, {"held_out": ["wax"]})
+    found = cells_of(grid, tmp_path, lambda _: toy)
+    made = {(cell.config.method_name, cell.seed) for cell in found}
+    assert made == {(method, seed) for method in grid.methods for seed in grid.seeds}

@@ -1,0 +1,199 @@
+"""Benchmarks that survive: a killed runner, a killed worker, a failing cell. Real processes, real kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltds.benchmark.standing import Standing, means, read_index, standing_of, time_left
+from ltds.core.errors import ConfigError
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+from ltds.evaluation.table import PredictionTable
+
+
+def options(toy: Manifest, out: Path, epochs: int = 3, methods: str = "agg,dc") -> list[str]:
+    settings = ["data.size=16", "data.batch=8", "backbone.name=tiny", "schedule.steps_per_epoch=2", "run.device=cpu"]
+    given = [f"--set={setting}" for setting in [*settings, f"schedule.epochs={epochs}"]]
+    where = ["--data", str(toy.root), "--held-out", "wax", "--seeds", "0", "--methods", methods, "--out", str(out)]
+    return ["benchmark", *where, "--jobs", "2", *given]
+
+
+def ltds(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from ltds.cli.main import run; run()", *words], capture_output=True, text=True
+    )
+
+
+def start(*words: str) -> subprocess.Popen[bytes]:
+    code = [sys.executable, "-c", "from ltds.cli.main import run; run()", *words]
+    return subprocess.Popen(code, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def wait_for(happened: Callable[[], bool], seconds: float = 90) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def runs(out: Path) -> dict[str, RunDirectory]:
+    return {path.name: RunDirectory(path) for path in sorted((out / "runs").iterdir())}
+
+
+def logits(run: RunDirectory) -> np.ndarray:
+    return PredictionTable.load(run.predictions_file("test")).logits
+
+
+def steps(run: RunDirectory) -> list[int]:
+    return [row["step"] for row in run.read_journal() if row["kind"] == "step"]
+
+
+@pytest.fixture(scope="module")
+def straight(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A benchmark of two cells of 60 epochs that nobody disturbed."""
+    out = tmp_path_factory.mktemp("straight")
+    done = ltds(*options(toy, out, epochs=60))
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def assert_as_undisturbed(out: Path, straight: Path) -> None:
+    assert runs(out).keys() == runs(straight).keys()
+    for name, run in runs(out).items():
+        assert run.done
+        assert steps(run) == list(range(1, 121))
+        np.testing.assert_array_equal(logits(run), logits(RunDirectory(straight / "runs" / name)))
+
+
+def test_a_killed_runner_goes_on_and_leaves_nobody_behind(toy: Manifest, tmp_path: Path, straight: Path) -> None:
+    runner = start(*options(toy, tmp_path, epochs=60))
+    wait_for(lambda: len(list(tmp_path.glob("runs/*/checkpoints/last.safetensors"))) == 2)
+    runner.send_signal(signal.SIGKILL)
+    runner.wait()
+    before = [run.done for run in runs(tmp_path).values()]
+    done = ltds(*options(toy, tmp_path, epochs=60))
+    assert done.returncode == 0, done.stderr
+    assert "FAILED" not in done.stderr
+    assert not all(before), "the runner was killed too late to show anything"
+    assert_as_undisturbed(tmp_path, straight)
+
+
+def test_a_killed_worker_is_replaced(toy: Manifest, tmp_path: Path, straight: Path) -> None:
+    runner = start(*options(toy, tmp_path, epochs=60))
+    wait_for(lambda: len(list(tmp_path.glob("runs/*/checkpoints/last.safetensors"))) == 2)
+    victim = workers(runner.pid)[0]
+    os.kill(victim, signal.SIGKILL)
+    assert runner.wait(timeout=120) == 0
+    assert_as_undisturbed(tmp_path, straight)
+
+
+def workers(runner: int) -> list[int]:
+    """Child processes of the runner that train."""
+    children = Path(f"/proc/{runner}/task/{runner}/children")
+    if not children.is_file():
+        pytest.skip("this system has no /proc to find the worker's number in")
+    found = [int(child) for child in children.read_text().split()]
+    return [child for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def test_finished_cells_are_not_repeated_and_failures_stop_nobody(toy: Manifest, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    words = options(toy, tmp_path, methods="agg,failing_method:Failing")
+    environment = {**os.environ, "PYTHONPATH": str(data)}
+    data.mkdir()
+    (data / "failing_method.py").write_text(
+        "from ltds.methods.agg import Agg\n"
+        "class Failing(Agg):\n"
+        "    'Fails at its third step.'\n"
+        "    def loss(self, batch, clock):\n"
+        "        if clock.step == 2:\n"
+        "            raise RuntimeError('the well is dry')\n"
+        "        return super().loss(batch, clock)\n"
+    )
+
+    def again(*more: str) -> subprocess.CompletedProcess[str]:
+        code = [sys.executable, "-c", "from ltds.cli.main import run; run()", *words, *more]
+        return subprocess.run(code, capture_output=True, text=True, env=environment)
+
+    first = again()
+    assert first.returncode == 1
+    assert "RuntimeError: the well is dry" in first.stderr
+    assert "1 of 2 runs failed. Try them again with --retry-failed." in first.stderr
+    agg, failing = runs(tmp_path).values()
+    assert agg.done
+    assert not failing.done
+    assert json.loads(failing.failed_file.read_text())["traceback"].startswith("Traceback")
+    finished = agg.done_file.stat().st_mtime_ns
+
+    second = again()  # a failed cell is left alone
+    assert (second.returncode, len(failing.read_journal())) == (1, 3)
+
+    (data / "failing_method.py").write_text("from ltds.methods.agg import Agg\nclass Failing(Agg):\n    'Mended.'\n")
+    third = again("--retry-failed")
+    assert third.returncode == 0, third.stderr
+    assert failing.done
+    assert failing.failure() is None
+    assert steps(failing) == [1, 2, 3, 4, 5, 6]
+    assert agg.done_file.stat().st_mtime_ns == finished
+
+
+def test_status_from_another_shell(straight: Path, tmp_path: Path) -> None:
+    shown = ltds("benchmark", "--status", str(straight))
+    assert shown.returncode == 0, shown.stderr
+    assert "2 done" in shown.stdout
+    assert {line.split()[1] for line in shown.stdout.splitlines() if line.startswith("│")} == {"agg", "dc"}
+    wrong = ltds("benchmark", "--status", str(tmp_path))
+    assert wrong.returncode == 2
+    assert "Expected" in wrong.stderr
+
+
+def test_where_cells_stand(straight: Path) -> None:
+    places = read_index(straight)
+    done = [standing_of(place) for place in places]
+    assert [s.state for s in done] == ["done", "done"]
+    average = means(done, "acc")
+    assert average["agg"] == (done[0].summary["acc"], 1)  # type: ignore[index]
+    assert time_left(done, 2) == 0
+    run = places[0].run
+    took = run.seconds()
+    waiting = Standing(places[0], "waiting")
+    running = Standing(places[0], "running", step=1, steps=5, seconds_left=40.0)
+    assert time_left([done[0], waiting, running], 2) == pytest.approx((took + 40.0) / 2)
+    assert time_left([waiting], 2) is None
+
+
+def test_a_run_without_a_sign_of_life_counts_as_stopped(straight: Path, tmp_path: Path) -> None:
+    import shutil
+
+    place = read_index(straight)[0]
+    copy = RunDirectory(tmp_path / "copy")
+    shutil.copytree(place.run.path, copy.path)
+    copy.done_file.unlink()
+    moved = type(place)(copy, place.method, place.held_out, place.seed)
+    last = copy.journal_file.stat().st_mtime
+    found = standing_of(moved, now=last + 10)
+    assert (found.state, found.step, found.steps) == ("running", 120, 120)
+    assert standing_of(moved, now=last + 1000).state == "stopped"
+
+
+def test_mistakes_on_the_command_line(toy: Manifest) -> None:
+    nothing = ltds("benchmark")
+    assert (nothing.returncode, "Expected a grid file" in nothing.stderr) == (2, True)
+    words = ltds("benchmark", "--data", str(toy.root), "--methods", "agg", "--seeds", "zero")
+    assert (words.returncode, "'zero'" in words.stderr) == (2, True)
+
+
+def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "cells.json").write_text("[{")
+    with pytest.raises(ConfigError, match=r"cells\.json cannot be read"):
+        read_index(tmp_path)

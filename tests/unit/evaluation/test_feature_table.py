@@ -1,0 +1,42 @@
+"""FeatureTable: what figures read of a model's features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ltds.evaluation.features import FeatureTable, drawn_rows, half
+
+
+def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
+    ids = np.arange(3, dtype=np.int64)
+    table = FeatureTable(half(np.eye(3)), ids, ids + 1, ids + 2, {"embeddings": half(np.full((2, 2), np.nan))})
+    table.save(tmp_path / "features.npz")
+    back = FeatureTable.load(tmp_path / "features.npz")
+    assert back is not None
+    for name in ("features", "labels", "domains", "rows"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(table, name))
+    assert list(back.views) == ["embeddings"]
+    assert np.isnan(back.views["embeddings"]).all()
+
+
+def test_what_cannot_be_read_is_nothing(tmp_path: Path) -> None:
+    assert FeatureTable.load(tmp_path / "missing.npz") is None
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 no")
+    assert FeatureTable.load(tmp_path / "broken.npz") is None
+    np.savez(tmp_path / "other.npz", x=np.zeros(2))
+    assert FeatureTable.load(tmp_path / "other.npz") is None
+
+
+def test_every_run_draws_the_same_images_and_no_more_than_asked_for() -> None:
+    rows = np.arange(100, 5000, dtype=np.int64)
+    drawn = drawn_rows(rows, 50)
+    assert len(set(drawn)) == 50
+    assert set(drawn) <= set(rows)
+    np.testing.assert_array_equal(drawn, drawn_rows(rows, 80)[:50])
+    assert sorted(drawn_rows(rows[:7])) == rows[:7].tolist()
+
+
+def test_half_keeps_what_is_too_large_finite() -> None:
+    assert half(np.array([1e9, -1e9, 0.5])).tolist() == [65504.0, -65504.0, 0.5]
