@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format golden bench clean
+.PHONY: help demo browser test lint types format golden bench clean
 
 help: ## list the verbs
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -22,7 +22,16 @@ $(VENV)/.user: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.user
 	$(PIP) --editable '.[test]'
+	@command -v chromium chromium-browser google-chrome >/dev/null || $(MAKE) --no-print-directory browser
 	@touch $@
+
+# A real browser for the tests of the report page. Where it cannot be had they skip, and say so.
+browser:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing Debian's chromium for the tests of the report page"; \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 || \
+	  echo "chromium could not be installed: the tests of the report page will be skipped"; \
+	else echo "No browser found: the tests of the report page will be skipped. Install chromium to run them."; fi
 
 $(VENV)/.dev: $(VENV)/.test
 	$(PIP) --editable '.[dev]'

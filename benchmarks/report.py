@@ -1,4 +1,4 @@
-"""How long `ltds report` takes on many runs: writes finished run directories with invented numbers, then times each part.
+"""How long `ltds report` takes on many runs: writes run directories with invented numbers, then times each part.
 
     python benchmarks/report.py --runs 1000 --steps 3000
 
@@ -64,7 +64,7 @@ def metrics(task: Task, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def timed(name: str, work: Callable[[], Any]) -> Any:
-    """What the work returns; prints its time by the clock, and that of the processor, which a busy machine moves less."""
+    """What the work returns; prints its time by the clock and on the processor, which a busy machine moves less."""
     start, used = time.perf_counter(), time.process_time()
     result = work()
     print(
@@ -100,8 +100,9 @@ def main() -> None:
         timed("latex", lambda: latex_table(found))
         timed("json", lambda: write_record(found, root / "table.json"))
         timed("page", lambda: write_page(found, root / "page.html"))
-        print(f"{'all':<12} {time.perf_counter() - start:6.2f} s   processor {time.process_time() - used:6.2f} s for {len(found.runs)} runs, page "
-              f"{(root / 'page.html').stat().st_size / 1e6:.1f} MB")  # fmt: skip
+        spent, size = time.process_time() - used, (root / "page.html").stat().st_size / 1e6
+        print(f"{'all':<12} {time.perf_counter() - start:6.2f} s   processor {spent:6.2f} s")
+        print(f"{len(found.runs)} runs, page {size:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -65,17 +65,19 @@ def test_train_evaluate_report(toy: Manifest, tmp_path: Path) -> None:
     run.metrics_file.write_text("{broken")
     assert command("evaluate", "runs/dc", cwd=tmp_path).returncode == 0
     assert run.metrics_file.read_bytes() == before
+    written = ("r.html", "t.md", "t.csv", "t.tex", "t.json")
     done = command(
-        "report", "runs", "--out", "r.html", "--out", "t.md", "--out", "t.csv", "--out", "t.tex", cwd=tmp_path
+        "report", "runs", *(word for name in written for word in ("--out", name)), "--reference", "dc", cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
     acc_u = f"{100 * json.loads(before)['summary']['acc_u']:.1f}"
-    for name in ("r.html", "t.md", "t.csv", "t.tex"):
+    for name in written:
         text = (tmp_path / name).read_text()
         assert "dc" in text, name
         assert acc_u in text, name
     assert acc_u in done.stdout
-    refused(command("report", "runs", "--out", "r.docx", cwd=tmp_path), ".html, .md, .csv or .tex", "r.docx")
+    refused(command("report", "runs", "--reference", "cd", cwd=tmp_path), "--reference", "'cd'", "dc")
+    refused(command("report", "runs", "--out", "r.docx", cwd=tmp_path), ".html, .md, .csv, .tex or .json", "r.docx")
 
 
 def test_an_interrupted_run_is_resumed_and_a_finished_one_left_alone(toy: Manifest, tmp_path: Path) -> None:

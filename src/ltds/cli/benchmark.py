@@ -37,6 +37,9 @@ def benchmark(
     fetch: Annotated[
         bool, typer.Option("--fetch", help="With --ray: nodes train on their own disk and send finished runs back.")
     ] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write event files for TensorBoard, next to each log.jsonl.")
+    ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")] = False,
     status: Annotated[Path | None, typer.Option(help="Only look at the benchmark in this folder.")] = None,
 ) -> None:
@@ -51,8 +54,12 @@ def benchmark(
         return
     from ltds.benchmark.grid import cells_of
     from ltds.cli.source import open_data
+    from ltds.engine.tensorboard import require_tensorboard
 
-    wanted = _grid(grid, data, methods, held_out, seeds, overrides or [])
+    events = ["run.tensorboard=true"] if tensorboard else []
+    if tensorboard:
+        require_tensorboard()
+    wanted = _grid(grid, data, methods, held_out, seeds, [*events, *(overrides or [])])
     place = out or Path("runs") / (grid.stem if grid else "benchmark")
     cells = cells_of(wanted, place, open_data)
     _run(cells, place, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)

@@ -7,33 +7,16 @@ from typing import Annotated
 
 import typer
 
+from ltds.cli import build
+from ltds.cli.embed import embed
 from ltds.cli.screen import SCREEN
+from ltds.cli.stylize import stylize
 
 app = typer.Typer(no_args_is_help=True, help="Build, look at and describe datasets.")
 Dataset = Annotated[str, typer.Argument(help="'bestiary', or a folder with a manifest.")]
 
 
-@app.command()
-def build(
-    name: Annotated[str, typer.Argument(help="What to build: bestiary.")],
-    out: Annotated[Path | None, typer.Option(help="Folder to build it in; data/NAME if left out.")] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="One setting, e.g. --set size=64. May be repeated.")
-    ] = None,
-) -> None:
-    """Build a dataset. What is there already is not built again.
-
-    Example: ltds data build bestiary --out data/bestiary-64 --set size=64
-    """
-    from ltds.cli.source import data_home
-    from ltds.core.config import parse, parse_overrides
-    from ltds.core.names import find
-    from ltds.data.builders import bestiary
-
-    find("dataset", name, {"bestiary": bestiary})
-    config = parse(bestiary.BestiaryConfig, parse_overrides(overrides or []))
-    manifest = bestiary.build(out or data_home() / name, config, progress=SCREEN)
-    print(manifest.root)
+app.add_typer(build.app, name="build")
 
 
 @app.command()
@@ -61,6 +44,7 @@ def show(
 def info(data: Dataset) -> None:
     """Describe a dataset: sizes, imbalance, and the classes that become open when a domain is held out."""
     from ltds.cli.source import open_data
+    from ltds.data.stylelist import missing_styles
 
     manifest = open_data(data)
     train = manifest.counts("train")
@@ -79,3 +63,12 @@ def info(data: Dataset) -> None:
         opened = [manifest.classes[c] for c in (left == 0).nonzero()[0]]
         rows.append([domain, *images, str(int((train[i] > 0).sum())), ", ".join(opened) or "none"])
     SCREEN.table(["domain", "train", "val", "test", "classes trained", "open when held out"], rows)
+    missing = missing_styles(manifest.root)
+    for note in build.notes(manifest):
+        print(note)
+    if missing:
+        print(f"{sum(missing.values())} stylised images are not there yet: ltds data stylize {manifest.root}")
+
+
+app.command("stylize")(stylize)
+app.command("embed")(embed)

@@ -30,19 +30,23 @@ def report(
         str | None,
         typer.Option(help="Method that the others are compared with: agg, or the first, where none is named."),
     ] = None,
+    figures: Annotated[Path | None, typer.Option(help="Folder to write each figure to, as a file.")] = None,
+    figure_format: Annotated[str, typer.Option(help="png, svg or pdf.")] = "png",
 ) -> None:
     """Compare runs: a table on the screen, and files in the formats their endings name.
 
-    Example: ltds report runs --out report.html --out table.tex --reference bsce
+    Example: ltds report runs --out report.html --out table.tex --reference bsce --figures figures
     """
     from ltds.report.collect import collect
     from ltds.report.comparison import check_reference
+    from ltds.report.figure_files import check_format, write_figures
 
     files = out or []
     for file in files:
         if file.suffix not in ENDINGS:
             known = f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
             raise ConfigError(f"Expected --out to end in {known}, but got '{file}'. Rename it to a known ending.")
+    check_format(figure_format)
     collection = collect(runs)
     check_reference(collection.datasets, reference)
     show(collection, reference)
@@ -51,6 +55,9 @@ def report(
             _writers()[file.suffix](collection, file, reference)
             advance(note=str(file))
             SCREEN.say(f"Wrote {file}")
+    if figures is not None:
+        written = list(write_figures(collection, figures, figure_format, reference))
+        SCREEN.say(f"Wrote {len(written) - 1} figures, and captions.txt, to {figures}")
 
 
 def show(collection: Collection, reference: str | None = None) -> None:

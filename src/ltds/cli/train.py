@@ -26,6 +26,9 @@ def train(
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="One setting, e.g. --set optimizer.lr=0.05. May be repeated.")
     ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write event files for TensorBoard, next to log.jsonl.")
+    ] = False,
     resume: Annotated[Path | None, typer.Option(help="Run directory to continue, exactly where it stopped.")] = None,
 ) -> None:
     """Train a method on a dataset with one domain held out.
@@ -35,7 +38,7 @@ def train(
     Stopped in any way, it goes on with: ltds train --resume runs/dc
     """
     if resume is not None:
-        if data or method or held_out is not None or out or config or overrides:
+        if data or method or held_out is not None or out or config or overrides or tensorboard:
             raise ConfigError(
                 "Expected --resume alone, but got other options beside it: a run goes on with its own settings. "
                 "To change settings, start a new run with --out."
@@ -44,10 +47,12 @@ def train(
         return
     if out is None:
         raise ConfigError("Expected a folder for the run, but got none. Add --out, e.g. --out runs/first.")
-    start_run(out, data, _tables(config, overrides or [], method, held_out))
+    start_run(out, data, _tables(config, overrides or [], method, held_out, tensorboard))
 
 
-def _tables(config: Path | None, overrides: list[str], method: str, held_out: str | None) -> list[dict[str, Any]]:
+def _tables(
+    config: Path | None, overrides: list[str], method: str, held_out: str | None, tensorboard: bool
+) -> list[dict[str, Any]]:
     """The layers of settings, later ones over earlier ones: file, options, --set."""
     from ltds.core.config import parse_overrides, read_toml
 
@@ -56,6 +61,8 @@ def _tables(config: Path | None, overrides: list[str], method: str, held_out: st
         options["method"] = {"name": method}
     if held_out is not None:
         options["data"] = {"held_out": held_out}
+    if tensorboard:
+        options["run"] = {"tensorboard": True}
     return [read_toml(config) if config else {}, options, parse_overrides(overrides)]
 
 

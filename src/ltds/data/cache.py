@@ -25,6 +25,7 @@ from ltds.core.progress import SILENT, Progress
 from ltds.data.ahead import ahead
 from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
+from ltds.data.stylelist import require_styles
 
 LAYOUT = 1  # raise it when the files or the decoding change: caches made before are then built again
 PIXELS, INDEX, SOURCE = "pixels.u8", "index.npy", "source.txt"
@@ -55,6 +56,7 @@ class ImageCache:
         source = _source(manifest)
         found = _read(folder, source, len(manifest))
         if found is None:
+            require_styles(manifest.root)
             try:
                 _build(manifest, size, folder, source, workers or os.cpu_count() or 1, progress)
             except OSError as error:

@@ -11,6 +11,9 @@ import hashlib
 import io
 import json
 import posixpath
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +34,11 @@ COLUMNS = ("path", "class", "domain", "split")
 
 @dataclass(frozen=True)
 class Manifest:
-    """Rows in four parallel columns: `paths` (relative to `root`), `labels`, `domain_ids`, `split_ids`."""
+    """Rows in four parallel columns: `paths` (relative to `root`), `labels`, `domain_ids`, `split_ids`.
+
+    A file stands in one row. Only where `test_repeats` says so may a test row name a file of a train or val row, for
+    protocols whose test list of a domain is the whole domain: what was learned by heart then counts as known.
+    """
 
     root: Path
     name: str
@@ -43,6 +50,7 @@ class Manifest:
     split_ids: NDArray[np.int64]
     licence: str = "unknown"
     provenance: dict[str, Any] = field(default_factory=dict)
+    test_repeats: bool = False
 
     def __post_init__(self) -> None:
         problems = _problems(self)
@@ -79,6 +87,14 @@ class Manifest:
         np.add.at(table, (self.domain_ids[rows], self.labels[rows]), 1)
         return table
 
+    def test_images_also_in(self, split: str) -> NDArray[np.int64]:
+        """(domains,) test images whose file is also in `split` ("train" or "val"): 0 unless `test_repeats`."""
+        if not self.test_repeats:
+            return np.zeros(len(self.domains), dtype=np.int64)
+        there = {posixpath.normpath(self.paths[i]) for i in self.rows(split)}
+        again = [i for i in self.rows("test") if posixpath.normpath(self.paths[i]) in there]
+        return np.bincount(self.domain_ids[again], minlength=len(self.domains)).astype(np.int64)
+
     def task(self, held_out: str | None) -> Task:
         """The problem of training on every domain but `held_out` (None: on every domain)."""
         counts = self.counts("train")
@@ -112,6 +128,7 @@ class Manifest:
             "domains": list(self.domains),
             "licence": self.licence,
             "provenance": self.provenance,
+            "test_repeats": self.test_repeats,
             "rows": len(self),
             "checksum": self.checksum,
         }
@@ -133,6 +150,7 @@ class Manifest:
             split_ids=splits,
             licence=header.licence,
             provenance=header.provenance,
+            test_repeats=header.test_repeats,
         )
         recorded = header.checksum
         if recorded is not None and recorded != manifest.checksum:
@@ -155,6 +173,7 @@ class _Header(Settings):
     domains: tuple[Name, ...]
     licence: str = "unknown"
     provenance: dict[str, Any] = Field(default_factory=dict)
+    test_repeats: bool = False
     rows: int | None = None
     checksum: str | None = None
 
@@ -189,37 +208,48 @@ _Columns = tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64], NDArray[
 def _read_rows(file: Path, header: _Header) -> _Columns:
     if not file.is_file():
         raise DataError(f"Expected '{file}' to exist, but it does not. Run 'ltds data build' again.")
-    codes = [{name: i for i, name in enumerate(names)} for names in (header.classes, header.domains, SPLITS)]
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:  # spreadsheets put a byte-order mark first
-            lines = list(csv.reader(stream))
+            return _parse_rows(file, csv.reader(stream), header)
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"Expected '{file}' to be CSV in UTF-8, but got: {error}. Save it again as UTF-8.") from error
-    found = tuple(lines[0]) if lines else ()
+
+
+def _parse_rows(file: Path, lines: Iterator[list[str]], header: _Header) -> _Columns:
+    """The columns, made line by line: a list of all lines would cost more than all else that reading does."""
+    found = tuple(next(lines, ()))
     if found != COLUMNS:
         raise DataError(
             f"Expected the first line of '{file}' to be '{','.join(COLUMNS)}', but got '{','.join(found)}'."
         )
-    numbered = [(number, row) for number, row in enumerate(lines[1:], 2) if row]  # blank lines say nothing
-    rows = [row for _, row in numbered]
-    problems = [
-        f"line {i}: expected {len(COLUMNS)} columns, but got {len(row)}"
-        for i, row in numbered
-        if len(row) != len(COLUMNS)
+    classes, domains, splits = ({name: i for i, name in enumerate(n)} for n in (header.classes, header.domains, SPLITS))
+    paths: list[str] = []
+    ids = (array("q"), array("q"), array("q"))
+    add_path, add_label, add_domain, add_split = paths.append, *(column.append for column in ids)
+    problems: list[str] = []
+    for number, row in enumerate(lines, 2):
+        try:
+            path, label, domain, split = row
+            add_label(classes[label])
+            add_domain(domains[domain])
+            add_split(splits[split])
+            add_path(path)
+        except (ValueError, KeyError):
+            if row:  # blank lines say nothing
+                problems += _line_problems(number, row, (classes, domains, splits))
+    if problems:
+        raise DataError(_many(f"'{file}' cannot be read", problems))
+    return tuple(paths), *(np.array(column, dtype=np.int64) for column in ids)  # type: ignore[return-value]
+
+
+def _line_problems(number: int, row: list[str], codes: Sequence[Mapping[str, int]]) -> list[str]:
+    if len(row) != len(COLUMNS):
+        return [f"line {number}: expected {len(COLUMNS)} columns, but got {len(row)}"]
+    return [
+        f"line {number}: unknown {column} '{name}'. {nearest(name, code)}"
+        for column, name, code in zip(COLUMNS[1:], row[1:], codes, strict=True)
+        if name not in code
     ]
-    if problems:
-        raise DataError(_many(f"'{file}' cannot be read", problems))
-    columns: list[NDArray[np.int64]] = []
-    for column, code in enumerate(codes, 1):
-        ids = np.fromiter((code.get(row[column], -1) for row in rows), dtype=np.int64, count=len(rows))
-        problems += [
-            f"line {numbered[i][0]}: unknown {COLUMNS[column]} '{rows[i][column]}'. {nearest(rows[i][column], code)}"
-            for i in np.flatnonzero(ids < 0)
-        ]
-        columns.append(ids)
-    if problems:
-        raise DataError(_many(f"'{file}' cannot be read", problems))
-    return tuple(row[0] for row in rows), *columns  # type: ignore[return-value]
 
 
 def _problems(manifest: Manifest) -> list[str]:
@@ -227,7 +257,7 @@ def _problems(manifest: Manifest) -> list[str]:
     problems = [
         f"{what} must be unique, but '{name}' comes twice"
         for what, names in (("class names", manifest.classes), ("domain names", manifest.domains))
-        for name in sorted({n for n in names if names.count(n) > 1})
+        for name in sorted(n for n, times in Counter(names).items() if times > 1)
     ]
     lengths = {len(manifest.paths), len(manifest.labels), len(manifest.domain_ids), len(manifest.split_ids)}
     if len(lengths) > 1:
@@ -251,12 +281,20 @@ def _problems(manifest: Manifest) -> list[str]:
 
 def _duplicates(manifest: Manifest) -> list[str]:
     """Rows that name one file twice, however they write it: a training image in the test split would go unnoticed."""
-    seen: dict[str, int] = {}
+    files = [posixpath.normpath(path) for path in manifest.paths]
+    if len(set(files)) == len(files):
+        return []
+    seen: dict[tuple[str, bool], int] = {}
     problems = []
-    for i, path in enumerate(manifest.paths):
-        first = seen.setdefault(posixpath.normpath(path), i)
+    tested = manifest.split_ids == SPLITS.index("test")
+    for i, file in enumerate(files):
+        first = seen.setdefault((file, bool(tested[i]) and manifest.test_repeats), i)
         if first != i:
-            problems.append(f"rows {first} and {i} are the same file '{path}'; delete one")
+            problems.append(f"rows {first} and {i} are the same file '{manifest.paths[i]}'; delete one")
+            continue
+        other = seen.get((file, not tested[i]), i) if manifest.test_repeats else i
+        if manifest.labels[i] != manifest.labels[other] or manifest.domain_ids[i] != manifest.domain_ids[other]:
+            problems.append(f"rows {other} and {i} give the file '{file}' two classes or domains; mend one")
     return problems
 
 

@@ -90,7 +90,7 @@ class MetaLtdsConfig(Settings):
         if not self.borrows:
             idle += ["neighbour_weights"] if self.semantic else ["neighbour_weights", "strict"]
         if not self.semantic:
-            idle += ["margin"]  # the temperature too, but a dataset's recipe may set it for the whole class
+            idle += ["margin", "temperature"]
         if not w.z2s:
             idle += ["calibrated_z2s"]
         if not w.s2s:

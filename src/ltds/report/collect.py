@@ -48,7 +48,7 @@ def _directories(paths: Iterable[Path], problems: list[str]) -> Iterator[RunDire
             problem = "is a file, not a folder: give the run directory" if path.exists() else "does not exist"
             problems.append(f"'{path}' {problem}.")
             continue
-        found = list(_search(path, DEPTH))
+        found = list(_search(path, DEPTH, problems))
         if not found:
             problems.append(f"'{path}' holds no run directory ({DEPTH} levels searched).")
         for run in found:
@@ -58,16 +58,20 @@ def _directories(paths: Iterable[Path], problems: list[str]) -> Iterator[RunDire
                 yield run
 
 
-def _search(path: Path, depth: int) -> Iterator[RunDirectory]:
+def _search(path: Path, depth: int, problems: list[str]) -> Iterator[RunDirectory]:
     run = RunDirectory(path)
     if run.exists or run.task_file.is_file() or run.metrics_file.is_file():
         yield run
         return
     if depth:
-        with os.scandir(path) as entries:
-            folders = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        try:
+            with os.scandir(path) as entries:
+                folders = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        except OSError as error:
+            problems.append(f"'{path}' cannot be looked into: {error.strerror}.")
+            return
         for name in folders:
-            yield from _search(path / name, depth - 1)
+            yield from _search(path / name, depth - 1, problems)
 
 
 def _versions(runs: list[Run]) -> list[str]:

@@ -7,6 +7,8 @@ import re
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 from ltds.report.run import Run
 
@@ -45,10 +47,18 @@ def cost_of(runs: Iterable[Run]) -> Cost:
 
 def median_step(run: Run) -> float | None:
     """Seconds of the middle step: one that waited for something else does not move it."""
+    file = run.directory.journal_file
     try:
-        text = run.directory.journal_file.read_text(encoding="utf-8", errors="replace")
+        state = file.stat()
+        return _median(file, state.st_mtime_ns, state.st_size)
     except OSError:
         return None
+
+
+@lru_cache(maxsize=4096)
+def _median(file: Path, modified: int, size: int) -> float | None:
+    """The same for a file in this state: every table of a report asks for it, and reading is most of the work."""
+    text = file.read_text(encoding="utf-8", errors="replace")
     known = [float(seconds) for seconds in SECONDS.findall(text)]
     return statistics.median(known) if known else None
 

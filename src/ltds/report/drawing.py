@@ -18,12 +18,16 @@ FORMATS: dict[str, Callable[[Figure], bytes]] = {"png": png, "svg": svg, "pdf": 
 
 @dataclass(frozen=True)
 class Drawing:
-    """`caption` says what to see, `alt` the same in words; `pixels`: smaller in the page as PNG than as SVG."""
+    """`caption` says what to see, `alt` the same in words; `part`: what it belongs to, "" for what everyone looks at.
+
+    `pixels`: smaller in the page as PNG than as SVG.
+    """
 
     figure: Figure
     title: str
     caption: str
     alt: str
+    part: str = ""
     pixels: bool = False
 
     @property

@@ -18,9 +18,10 @@ from ltds.report.figures.cost import cost, front
 from ltds.report.figures.frechet import frechet
 from ltds.report.figures.open_set import open_set
 from ltds.report.figures.reliability import reliability
-from ltds.report.representation import feature_maps, semantic_space, where
+from ltds.report.representation import INSIDE, feature_maps, semantic_space, where
 from ltds.report.run import Run
 
+DECISIONS = "Open classes and calibration"
 FEW = 3  # methods that are looked into: a t-SNE takes seconds, and a screen holds no more side by side
 
 
@@ -41,7 +42,7 @@ def looked_into(dataset: Dataset, found: Answer, reference: str | None) -> dict[
     places = [{(run.held_out, run.seed): run for run in dataset.rows[label]} for label in chosen]
     seeds = sorted({seed for there in places for _, seed in there})
     every = [(held_out, seed) for held_out in dataset.held_out for seed in seeds]
-    best = max(every, key=lambda place: sum(place in there for there in places))  # the first of equal ones
+    best = max(every, key=lambda place: (sum(place in there for there in places), place in places[0]))
     return {label: there[best] for label, there in zip(chosen, places, strict=True) if best in there}
 
 
@@ -67,7 +68,7 @@ def decisions(few: Mapping[str, Run]) -> Iterator[Drawing]:
     """Open set and calibration of a few methods, from their stored predictions."""
     said = {label: verdicts for label, run in few.items() if (verdicts := seen.verdicts_of(run))}
     cases = {label: case for label, verdicts in said.items() if (case := seen.open_set_of(few[label], verdicts))}
-    bins = {label: case for label, verdicts in said.items() if (case := seen.reliability_of(verdicts))}
+    bins = {label: part for label, verdicts in said.items() if (part := seen.reliability_of(verdicts))}
     if cases:
         yield Drawing(
             open_set(cases),
@@ -75,6 +76,7 @@ def decisions(few: Mapping[str, Run]) -> Iterator[Drawing]:
             "The less the histograms overlap, the better open classes are noticed; a: known images kept and right, b: "
             f"open images noticed, H: their harmonic mean at each threshold. {where(few)}",
             "; ".join(f"{label}: H at best {100 * case.h.max():.1f} %" for label, case in cases.items()) + ".",
+            DECISIONS,
         )
     if bins:
         yield Drawing(
@@ -83,6 +85,7 @@ def decisions(few: Mapping[str, Run]) -> Iterator[Drawing]:
             "Where a bar ends below the dashed line, the method is surer than it is right, by the length of the orange "
             f"line. {where(few)}",
             "; ".join(f"{label}: ECE {100 * case.ece:.1f} %" for label, case in bins.items()) + ".",
+            DECISIONS,
         )
 
 
@@ -96,6 +99,7 @@ def distances(dataset: Dataset) -> Iterator[Drawing]:
             "A line that rises is a method that tells the domains apart ever better; bands reach from the nearest pair "
             "of domains to the farthest. Squared Fréchet distance of validation features.",
             "; ".join(f"{label}: from {d.mean[0]:.3g} to {d.mean[-1]:.3g}" for label, d in drifts.items()) + ".",
+            INSIDE,
         )
 
 

@@ -23,7 +23,7 @@ from ltds.report.figures.retrieval import Retrieved, Shot, nearest
 from ltds.report.run import Run
 from ltds.report.series import head_to_tail
 
-MAPPED = 800  # images of a t-SNE: more take long, and hide each other
+MAPPED = 600  # images of a t-SNE: more take long, and hide each other
 POINTS = 200  # of a curve over thresholds
 THUMBNAIL = 96
 

@@ -22,11 +22,21 @@ from ltds.report.comparison_table import Sheet, about_intervals, sentences
 from ltds.report.cost import HEADINGS
 from ltds.report.dataset import Dataset
 from ltds.report.glossary import METRICS
-from ltds.report.pictures import Picture, pictures
+from ltds.report.pictures import pictures
 from ltds.report.run import Run
 from ltds.report.table import legend, sheets_of
 
-MANY_PICTURES = 6  # more than these are folded away behind the first three
+MANY_PICTURES = 6  # more than these are folded away, but for those that everyone looks at
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as the page shows it: a data address, a caption that says what to see, and words instead of it."""
+
+    source: str
+    title: str
+    caption: str
+    alt: str
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class Section:
     sheets: tuple[Sheet, ...]
     sheets_legend: list[str]
     shown: tuple[Picture, ...]
-    folded: tuple[Picture, ...]
+    folded: tuple[tuple[str, tuple[Picture, ...]], ...]  # by part
     classes: tuple[ClassRow, ...]
 
 
@@ -84,8 +94,7 @@ def _section(dataset: Dataset, reference: str | None) -> Section:
     captions = ("Results on each held-out domain", "All other metrics")
     tables = tuple((t, c, _legend(t)) for t, c in zip((main, detail), captions, strict=True))
     found = answer(dataset)
-    drawn = tuple(pictures(dataset, found))
-    open_ones = len(drawn) if len(drawn) <= MANY_PICTURES else 3
+    shown, folded = _pictures(dataset, found, reference)
     sheets = tuple(sheets_of(dataset, reference))
     return Section(
         dataset,
@@ -94,10 +103,22 @@ def _section(dataset: Dataset, reference: str | None) -> Section:
         reference_of(dataset, reference),
         sheets,
         sentences(sheets),
-        drawn[:open_ones],
-        drawn[open_ones:],
+        shown,
+        folded,
         tuple(_classes(dataset)),
     )
+
+
+def _pictures(
+    dataset: Dataset, found: Answer, reference: str | None
+) -> tuple[tuple[Picture, ...], tuple[tuple[str, tuple[Picture, ...]], ...]]:
+    """The pictures to show, and those to fold away by part; each figure is let go as soon as it is drawn."""
+    parts: dict[str, list[Picture]] = {"": []}
+    for d in pictures(dataset, found, reference):
+        parts.setdefault(d.part, []).append(Picture(d.source(), d.title, d.caption, d.alt))
+    if sum(map(len, parts.values())) <= MANY_PICTURES:
+        return tuple(picture for members in parts.values() for picture in members), ()
+    return tuple(parts.pop("")), tuple((part, tuple(members)) for part, members in parts.items())
 
 
 def _legend(table: Table) -> list[str]:

@@ -1,11 +1,8 @@
-"""Picture: the figures of a dataset with the words that go with them."""
+"""Pictures: the figures of a dataset with the words that go with them, in reading order."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,33 +13,22 @@ from ltds.report.answer import ACC_U, Answer
 from ltds.report.comparison import ranking
 from ltds.report.comparison_table import p_text
 from ltds.report.dataset import Dataset
-from ltds.report.figures.canvas import svg
+from ltds.report.drawing import Drawing
+from ltds.report.evidence import evidence
 from ltds.report.figures.critical_difference import critical_difference
 from ltds.report.figures.distribution import distribution
 from ltds.report.figures.frequency import frequency
 from ltds.report.figures.pairs import pairs
 from ltds.report.figures.training import training
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 PANELS = 4  # matrices of more methods than this do not fit on a screen
+MATRICES, TRAINING = "Accuracy of each class in each domain", "Training of each method"
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure as the page shows it: a data address, a caption that says what to see, and words instead of it."""
-
-    source: str
-    title: str
-    caption: str
-    alt: str
-
-
-def pictures(dataset: Dataset, found: Answer) -> Iterator[Picture]:
-    """The figures in reading order: its images, head to tail, mean ranks, the matrices, the training of each method."""
+def pictures(dataset: Dataset, found: Answer, reference: str | None = None) -> Iterator[Drawing]:
+    """Its images, head to tail, mean ranks, the matrices, what is behind the numbers, the training of each method."""
     counts = dataset.class_images()
-    yield _picture(
+    yield Drawing(
         distribution(counts, dataset.classes, list(dataset.counts)),
         "Training images",
         "From head to tail: how unequal the classes are, and which class is missing (a cross) in which domain.",
@@ -51,7 +37,7 @@ def pictures(dataset: Dataset, found: Answer) -> Iterator[Picture]:
     )
     images, accuracy, trained = series.class_frequency(dataset)
     if trained:
-        yield _picture(
+        yield Drawing(
             frequency(images, accuracy, list(dataset.rows), [dataset.classes[c] for c in trained]),
             "Accuracy from head to tail",
             "Where a line falls to the right, that method pays for its accuracy with the rare classes.",
@@ -59,25 +45,27 @@ def pictures(dataset: Dataset, found: Answer) -> Iterator[Picture]:
         )
     yield from _ranks(dataset)
     yield from _matrices(dataset, found)
+    yield from evidence(dataset, found, reference)
     for label, runs in dataset.rows.items():
         terms, validation = series.loss_terms(runs), series.validation_curves(runs)
         if terms or validation:
-            yield _picture(
+            yield Drawing(
                 training(terms, validation),
                 f"Training of {label}",
                 "A loss that still falls, or accuracy that still rises at the right end, asks for longer training.",
                 f"Loss terms ({', '.join(terms)}) averaged over {len(runs)} runs, and validation accuracy of each.",
+                TRAINING,
             )
 
 
-def _ranks(dataset: Dataset) -> Iterator[Picture]:
+def _ranks(dataset: Dataset) -> Iterator[Drawing]:
     """Mean ranks in Acc-U, where there are enough methods and blocks to rank."""
     ranked = ranking(dataset, ACC_U)
     if ranked is None or len(ranked.mean_ranks) < 3 or ranked.blocks < 2:
         return
     means = list(ranked.mean_ranks.values())
     joined = cliques(means, ranked.gap)
-    yield _picture(
+    yield Drawing(
         critical_difference(means, list(ranked.mean_ranks), ranked.gap, joined),
         "Mean ranks in Acc-U",
         f"Over {ranked.blocks} pairs of held-out domain and seed that every method has; Friedman's p = "
@@ -88,7 +76,7 @@ def _ranks(dataset: Dataset) -> Iterator[Picture]:
     )
 
 
-def _matrices(dataset: Dataset, found: Answer) -> Iterator[Picture]:
+def _matrices(dataset: Dataset, found: Answer) -> Iterator[Drawing]:
     """A picture for each held-out domain, with the leader's matrix first."""
     labels = sorted(dataset.rows, key=lambda label: label != found.leader)
     order = series.head_to_tail(dataset.class_images().sum(axis=0))
@@ -100,11 +88,12 @@ def _matrices(dataset: Dataset, found: Answer) -> Iterator[Picture]:
             task = next(run.task for runs in here.values() for run in runs)
             names = [f"{d} (held out)" if d == task.held_out else d for d in task.domains]
             more = f" The first {PANELS} of {len(shown)} methods are shown." if len(shown) > PANELS else ""
-            yield _picture(
+            yield Drawing(
                 pairs(dict(list(shown.items())[:PANELS]), task.seen_in_domain, order, task.classes, names),
                 f"Accuracy of each class in each domain, held out: {held_out}",
                 f"Dots mark pairs that training never saw: pale dotted cells are what domain shift costs.{more}",
                 _describe(shown, task.seen_in_domain),
+                MATRICES,
             )
 
 
@@ -116,7 +105,3 @@ def _describe(panels: dict[str, NDArray[np.float64]], seen: NDArray[np.bool_]) -
         means = [f"{100 * part.mean():.1f} %" if part.size else "no value" for part in parts]
         said.append(f"{label}: {means[0]} over seen pairs, {means[1]} over unseen ones")
     return "; ".join(said) + "."
-
-
-def _picture(figure: Figure, title: str, caption: str, alt: str) -> Picture:
-    return Picture(f"data:image/svg+xml;base64,{base64.b64encode(svg(figure)).decode()}", title, caption, alt)

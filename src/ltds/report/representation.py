@@ -16,6 +16,8 @@ from ltds.report.figures.similarity import similar, similarity
 from ltds.report.run import Run
 from ltds.report.series import head_to_tail
 
+INSIDE = "Domains, features and the semantic space"
+
 
 def feature_maps(few: Mapping[str, Run]) -> Iterator[Drawing]:
     """Test features on a plane, side by side."""
@@ -35,6 +37,7 @@ def feature_maps(few: Mapping[str, Run]) -> Iterator[Drawing]:
         "Above coloured by domain, below by class: where a method looks past the domain, colours mix above and gather "
         f"below. The same {count} test images for each method. {where(few)}{missing}",
         f"{way} of the features of {count} test images for {', '.join(clouds)}.",
+        INSIDE,
         pixels=True,
     )
 
@@ -66,6 +69,7 @@ def _similarities(label: str, run: Run, table: FeatureTable) -> Drawing:
         f"Similarity of classes in {label}",
         f"Each cell is a pair of classes, dark where they are alike.{update if matrices else ''} {where({label: run})}",
         f"Matrices over {len(order)} classes: {', '.join(['cosine of embeddings', *map(str.lower, matrices)])}.",
+        INSIDE,
         pixels=True,
     )
 
@@ -79,9 +83,10 @@ def _neighbours(label: str, run: Run, table: FeatureTable) -> Iterator[Drawing]:
     yield Drawing(
         retrieval(rows),
         f"Nearest images in the semantic space of {label}",
-        "A head, a middle and a tail class: neighbours of the same class (✓) in other domains show that the space holds "
-        f"meaning rather than style. {where({label: run})}",
+        "A head, a middle and a tail class: neighbours of the same class (✓) in other domains show that the space "
+        f"holds meaning rather than style. {where({label: run})}",
         f"Neighbours of the query's own class: {'; '.join(said)}.",
+        INSIDE,
         pixels=True,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ltds.core.errors import DataError
-from ltds.data.longtail import domains_of_classes, longtail_counts, split_over_domains
+from ltds.data.longtail import deal, domains_of_classes, largest_tail, longtail_counts, split_over_domains
 
 FIXTURES = Path(__file__).resolve().parents[3].parent / "shared" / "fixtures" / "worked_examples.json"
 
@@ -85,3 +85,40 @@ def test_fewer_images_than_domains_leave_some_empty() -> None:
     shares = split_over_domains(2, np.ones(4, dtype=np.bool_), np.random.default_rng(0))
     assert sorted(shares) == [0, 0, 1, 1]
     assert split_over_domains(0, np.ones(4, dtype=np.bool_), np.random.default_rng(0)).sum() == 0
+
+
+@pytest.mark.parametrize(("count", "domains"), [(30, 5), (20, 5), (7, 3), (2, 4), (0, 2)])
+def test_dealing_is_even_and_random(count: int, domains: int) -> None:
+    dealt = deal(count, domains, np.random.default_rng(0))
+    times = np.bincount(dealt, minlength=domains)
+    assert times.sum() == count
+    assert times.max() - times.min() <= 1
+    assert dealt.dtype == np.int64
+
+
+def test_dealing_differs_with_the_generator() -> None:
+    one, other = (deal(30, 5, np.random.default_rng(seed)) for seed in (0, 1))
+    assert one.tolist() != other.tolist()
+    assert one.tolist() != sorted(one.tolist())
+
+
+def test_the_largest_tail_fits_and_one_more_would_not() -> None:
+    available = np.array([100, 90, 12, 40, 9])
+    counts = largest_tail(available, 10.0)
+    assert (counts <= available).all()
+    assert counts.tolist() == longtail_counts(5, int(counts[0]), round(int(counts[0]) / 10)).tolist()
+    larger = longtail_counts(5, int(counts[0]) + 1, round((int(counts[0]) + 1) / 10))
+    assert (larger > available).any()
+    assert largest_tail(np.array([5, 5, 5]), 1.0).tolist() == [5, 5, 5]
+    with pytest.raises(DataError, match="represented by an image"):
+        largest_tail(np.array([5, 0, 5]), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("classes", "domains", "exclusive"), [(6, 3, 1), (4, 2, 1), (12, 3, 2), (13, 3, 2), (50, 5, 1)]
+)
+def test_every_domain_owns_its_classes_however_few_there_are(classes: int, domains: int, exclusive: int) -> None:
+    allowed = domains_of_classes(classes, domains, np.random.default_rng(3), fewest=2, exclusive=exclusive)
+    owned = allowed[:, allowed.sum(axis=0) == 1]
+    assert owned.sum(axis=1).tolist() == [exclusive] * domains
+    assert allowed[:, : classes // 2].sum(axis=0).min() >= 2

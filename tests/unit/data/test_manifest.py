@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -200,3 +201,47 @@ def test_names_that_come_twice_and_columns_of_unequal_length(tmp_path: Path) -> 
         replace(manifest(tmp_path), domains=("photo", "photo"))
     with pytest.raises(DataError, match=r"equally long, but have \[8, 9\] rows"):
         replace(manifest(tmp_path), labels=np.zeros(8, dtype=np.int64))
+
+
+def test_a_test_row_may_repeat_a_file_only_where_the_manifest_says_so(tmp_path: Path) -> None:
+    again = [*ROWS, ("p/0.png", 0, 0, 2), ("./p/3.png", 1, 0, 2)]
+    with pytest.raises(DataError, match=r"rows 0 and 9 are the same file 'p/0\.png'"):
+        manifest(tmp_path, again)
+    plain = manifest(tmp_path)
+    assert plain.test_images_also_in("train").tolist() == [0, 0]
+    columns = [np.array([row[i] for row in again], np.int64) for i in (1, 2, 3)]
+    names = tuple(row[0] for row in again)
+    repeated = Manifest(tmp_path, "zoo", CLASSES, DOMAINS, names, *columns, test_repeats=True)
+    assert repeated.test_images_also_in("train").tolist() == [1, 0]
+    assert repeated.test_images_also_in("val").tolist() == [1, 0]
+    repeated.write()
+    read = Manifest.read(tmp_path)
+    assert read.test_repeats
+    assert read.checksum == repeated.checksum
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (("p/1.png", 0, 0, 0), "rows 1 and 9 are the same file"),
+        (("s/3.png", 0, 1, 2), "rows 8 and 9 are the same file"),
+        (("p/3.png", 1, 0, 0), "rows 3 and 9 are the same file"),
+        (("p/0.png", 1, 0, 2), "rows 0 and 9 give the file 'p/0.png' two classes or domains"),
+        (("p/0.png", 0, 1, 2), "rows 0 and 9 give the file 'p/0.png' two classes or domains"),
+    ],
+)
+def test_repeats_have_limits(tmp_path: Path, row: tuple[str, int, int, int], said: str) -> None:
+    rows = [*ROWS, row]
+    columns = [np.array([r[i] for r in rows], np.int64) for i in (1, 2, 3)]
+    with pytest.raises(DataError, match=said):
+        Manifest(tmp_path, "zoo", CLASSES, DOMAINS, tuple(r[0] for r in rows), *columns, test_repeats=True)
+
+
+def test_a_large_manifest_is_read_in_well_under_a_second(tmp_path: Path) -> None:
+    rows, classes = 170_000, tuple(f"n{c:08d}" for c in range(1000))
+    ids = np.arange(rows, dtype=np.int64)
+    paths = tuple(f"images/hayao/train/{classes[i % 1000]}/{i}.JPEG" for i in range(rows))
+    Manifest(tmp_path, "large", classes, ("a", "b", "c"), paths, ids % 1000, ids % 3, ids * 0).write()
+    start = time.process_time()
+    assert len(Manifest.read(tmp_path)) == rows
+    assert time.process_time() - start < 1.0  # seconds of this process alone; 0.3 where it was written

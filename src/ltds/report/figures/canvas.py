@@ -52,10 +52,11 @@ def label_domains(axes: Axes, names: Sequence[str]) -> None:
     axes.tick_params(axis="y", labelsize=8, length=0)
 
 
-def key(axes: Axes, handles: Sequence[Any], names: Sequence[str]) -> None:
+def key(on: Axes | Figure, handles: Sequence[Any], names: Sequence[str], place: Any = "best", columns: int = 4) -> None:
     """A legend that takes every name as it is: no mathematics, and no leading underscore that hides it."""
     shown = ["\u200b" + shortened(name) for name in names]
-    for text in axes.legend(handles, shown, frameon=False, fontsize=8, ncols=min(4, len(shown))).get_texts():
+    columns = min(columns, len(shown))
+    for text in on.legend(handles, shown, frameon=False, fontsize=8, ncols=columns, loc=place).get_texts():
         text.set_parse_math(False)
 
 

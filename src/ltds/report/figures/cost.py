@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.report.figures.canvas import INK, QUIET, blank, quiet, shortened, style
+from ltds.report.figures.canvas import INK, QUIET, blank, key, quiet, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,11 +30,7 @@ def cost(costs: Mapping[str, Floats], quality: Floats, measure: str, methods: Se
         axes.set_xlabel(name, fontsize=9, color=QUIET)
     panels[0].set_ylabel(f"{measure} %", fontsize=9, color=INK)
     handles = [panels[0].plot([], [], style(m)[2], color=style(m)[0])[0] for m in range(len(methods))]
-    names = ["\u200b" + shortened(name, 28) for name in methods]
-    for text in figure.legend(
-        handles, names, loc="outside lower center", frameon=False, fontsize=8, ncols=4
-    ).get_texts():
-        text.set_parse_math(False)
+    key(figure, handles, methods, "outside lower center")
     return figure
 
 
@@ -49,12 +45,19 @@ def front(values: Floats, quality: Floats) -> list[int]:
 
 
 def _marks(axes: Axes, values: Floats, quality: Floats) -> None:
+    from matplotlib.ticker import EngFormatter
+
     known = np.flatnonzero(np.isfinite(values) & np.isfinite(quality))
     best = front(values, quality)
     axes.plot(values[best], quality[best], color="#c4c8cf", linewidth=1.2, drawstyle="steps-post", zorder=1)
     for m in known:
         colour, _, marker = style(int(m))
         axes.plot(values[m], quality[m], marker, color=colour, markersize=7, zorder=2)
-    if len(known) and values[known].min() > 0 and values[known].max() > 10 * values[known].min():
-        axes.set_xscale("log")
     axes.margins(0.12)
+    least, most = (values[known].min(), values[known].max()) if len(known) else (0.0, 1.0)
+    if 0 < 10 * least < most:
+        axes.set_xscale("log")
+    else:
+        axes.set_xlim(0, 1.12 * most or 1)  # from 0, so that a small difference looks small
+    if most >= 1000:
+        axes.xaxis.set_major_formatter(EngFormatter(sep="\u2009"))

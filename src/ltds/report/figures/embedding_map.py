@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.report.figures.canvas import INK, QUIET, blank, shortened, style
+from ltds.report.figures.canvas import INK, QUIET, blank, key, shortened, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,8 +29,7 @@ class Cloud:
 
 def embedding_map(clouds: Mapping[str, Cloud], domains: Sequence[str], classes: int) -> Figure:
     """A column for each method: above its images coloured by domain, below the same images by class, head to tail."""
-    width = max(5.4, 3.1 * len(clouds) + 1.7)
-    figure = blank(width, 6.4)
+    figure = blank(max(5.5, 3.3 * len(clouds) + 0.6), 6.8)
     panels = figure.subplots(2, len(clouds), squeeze=False)
     for column, (method, cloud) in enumerate(clouds.items()):
         upper, lower = panels[:, column]
@@ -44,13 +43,7 @@ def embedding_map(clouds: Mapping[str, Cloud], domains: Sequence[str], classes: 
         image = lower.scatter(*cloud.places.T, s=size, c=cloud.ranks, cmap="viridis", linewidths=0, **limits)
         for axes in (upper, lower):
             _bare(axes)
-    handles = [panels[0, 0].collections[i] for i in range(len(domains))]
-    names = ["\u200b" + shortened(name, 22) for name in domains]
-    legend = panels[0, -1].legend(
-        handles, names, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1), markerscale=1.6
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    key(figure, panels[0, 0].collections[: len(domains)], domains, "outside upper left", columns=5)
     bar = figure.colorbar(image, ax=list(panels[1]), fraction=0.025, pad=0.02, ticks=[0, max(1, classes - 1)])
     bar.ax.invert_yaxis()
     bar.ax.set_yticklabels(["head", "tail"])
@@ -64,17 +57,19 @@ def flattened(features: NDArray[np.floating]) -> tuple[Floats, str]:
 
     features (N,D). t-SNE gets their 50 principal components, as its authors do: they keep what it can show.
     """
-    main = principal(features, 50)
     try:
         from sklearn.manifold import TSNE
+        from threadpoolctl import threadpool_limits  # comes with scikit-learn
     except ImportError:
-        return main[:, :2], "principal components"
+        return principal(features, 2), "principal components"
     if len(features) < 5:
-        return main[:, :2], "principal components"
-    start = main[:, :2] / max(float(main[:, 0].std()), 1e-12) * 1e-4
-    perplexity = min(30.0, (len(features) - 1) / 3)
-    layout = TSNE(perplexity=perplexity, init=start, random_state=0, max_iter=500, n_jobs=1)
-    return np.asarray(layout.fit_transform(main), dtype=np.float64), "t-SNE"
+        return principal(features, 2), "principal components"
+    with threadpool_limits(1):  # on a busy machine threads wait for each other ten times as long as they work
+        main = principal(features, 50)
+        start = main[:, :2] / max(float(main[:, 0].std()), 1e-12) * 1e-4
+        perplexity = min(30.0, (len(features) - 1) / 3)
+        layout = TSNE(perplexity=perplexity, init=start, random_state=0, max_iter=500, n_jobs=1)
+        return np.asarray(layout.fit_transform(main), dtype=np.float64), "t-SNE"
 
 
 def principal(features: NDArray[np.floating], count: int) -> Floats:

@@ -73,7 +73,7 @@ def _rates(axes: Axes, case: OpenSet) -> None:
         axes.text(threshold, 99 - 9 * place, f" {name}", fontsize=7, color=QUIET, va="top")
     axes.set_ylim(0, 100)
     axes.set_xlim(0, 1)
-    key(axes, handles, ["a", "b", "H"])
+    axes.legend(handles, ["a", "b", "H"], frameon=False, fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
     axes.set_xlabel("Threshold", fontsize=8, color=QUIET)
     axes.set_ylabel("%", fontsize=8, color=INK)
 

@@ -58,7 +58,7 @@ def nearest(projected: NDArray[np.floating], query: int, count: int = NEIGHBOURS
     length = np.linalg.norm(points, axis=1)
     cosine = points @ points[query] / np.maximum(length * length[query], 1e-12)
     cosine[query] = -np.inf
-    return np.argsort(-cosine.round(12), kind="stable")[:count]
+    return np.argsort(-cosine.round(12), kind="stable")[: min(count, len(points) - 1)]
 
 
 def _words(axes: Axes, row: Retrieved) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-NAMED = 50  # more names cannot be told apart at this size
+NAMED = 25  # more names cannot be told apart at this size
 
 
 def similarity(
@@ -26,7 +26,7 @@ def similarity(
     The latter share one scale; values are exp(-distance), so 1 is "the same". NaN, a class without embedding, is grey.
     """
     count = 1 + len(covariances)
-    figure = blank(9, 9 / max(2, count) + 0.9)
+    figure = blank(9, 9 / max(2, count) + 0.5)
     panels = figure.subplots(1, count, squeeze=False)[0]
     grid = np.ix_(order, order)
     first = panels[0].imshow(np.ma.masked_invalid(cosine[grid]), cmap="YlGnBu", interpolation="nearest")
@@ -65,4 +65,4 @@ def _frame(axes: Axes, names: Sequence[str], named: bool) -> None:
     else:
         axes.set_yticks([])
     axes.tick_params(colors=QUIET, length=0, labelsize=8)
-    axes.tick_params(axis="y", labelsize=8 if len(names) <= 20 else 4.5)
+    axes.tick_params(axis="y", labelsize=7)

@@ -1,0 +1,82 @@
+"""Our averages beside the paper's, and whether both put the methods in the same order.
+
+    python benchmarks/against_paper.py runs/table2 --table 2 --out results/bestiary_against_paper.md
+
+The numbers themselves cannot be compared where the datasets differ (Bestiary is not AWA2-LTS); the order can.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ltds.core.files import write_text
+from ltds.report.agreement import Agreement, agreement
+from ltds.report.cells import Cell, Column, cell_of, detail_group
+from ltds.report.collect import collect
+from ltds.report.cost import cost_of
+from ltds.report.dataset import Dataset
+from ltds.report.glossary import METRICS
+from ltds.report.published import METRIC_KEYS, RESULTS, preset_averages
+
+SHOWN = ("Acc-U", "Acc", "H")
+SWAPS = 8
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--table", default="2", choices=sorted(RESULTS))
+    parser.add_argument("--out", type=Path)
+    words = parser.parse_args()
+    (dataset,) = collect(words.runs).datasets
+    text = "\n".join([*table(dataset, words.table), "", *orders(dataset, words.table)]) + "\n"
+    print(text)
+    if words.out:
+        write_text(words.out, text)
+
+
+def ours(dataset: Dataset, metric: str) -> dict[str, Cell]:
+    """Per method the average over the held-out domains."""
+    column = Column(detail_group(dataset), METRICS[METRIC_KEYS[metric]])
+    return {label: cell_of(dataset, label, column) for label in dataset.rows}
+
+
+def table(dataset: Dataset, number: str) -> list[str]:
+    theirs = {metric: preset_averages(number, metric) for metric in SHOWN}
+    mine = {metric: ours(dataset, metric) for metric in SHOWN}
+    names = [f"{dataset.name} {m}" for m in SHOWN] + [f"paper's table {number}: {m}" for m in SHOWN]
+    lines = [f"| Method | {' | '.join(names)} | seeds | parameters | s per step |", "|:--|" + "--:|" * (len(names) + 3)]
+    for label in sorted(dataset.rows, key=lambda label: -(mine["Acc-U"][label].mean or 0)):
+        printed = [f"{theirs[m][label]:.1f}" if label in theirs[m] else "" for m in SHOWN]
+        cost = cost_of(dataset.rows[label])
+        facts = [str(mine["Acc"][label].seeds), *cost.texts(missing="")]
+        lines.append(f"| {' | '.join([label, *(mine[m][label].text(one_seed='') for m in SHOWN), *printed, *facts])} |")
+    return lines
+
+
+def orders(dataset: Dataset, number: str) -> list[str]:
+    lines = []
+    for metric in SHOWN:
+        mine = {label: c.mean for label, c in ours(dataset, metric).items() if c.mean is not None}
+        found = agreement(mine, preset_averages(number, metric))
+        lines += [_correlation(metric, found), *(_swaps(found))]
+    return lines
+
+
+def _correlation(metric: str, found: Agreement) -> str:
+    return (
+        f"- **{metric}**: Spearman {found.spearman:.2f}, Kendall {found.kendall:.2f} over {len(found.methods)} "
+        f"methods. {len(found.swaps)} pairs stand in another order, the most different:"
+    )
+
+
+def _swaps(found: Agreement) -> list[str]:
+    return [
+        f"  - {s.better} above {s.worse} by {s.ours:.1f} here, below it by {-s.theirs:.1f} in the paper"
+        for s in found.swaps[:SWAPS]
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""`ltds data stylize`: redraw a folder of images, or the images that a dataset needs, in other styles."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ltds.cli.screen import SCREEN
+from ltds.core.errors import ConfigError, DataError, expected
+
+if TYPE_CHECKING:
+    from ltds.data.styles.make import Order
+
+SHOWN = 10
+SHARING = 4  # processes that share a GPU: enough to decode while another computes
+
+
+def stylize(
+    source: Annotated[Path, typer.Argument(help="A dataset built with styles, or a folder of images.")],
+    style: Annotated[
+        str | None, typer.Option(help="hayao, vangogh, classical:oil, ...; for a dataset: only it.")
+    ] = None,
+    weights: Annotated[
+        list[str] | None, typer.Option(help="FILE, or STYLE=FILE where there are several. May be repeated.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the images of a folder go; not for a dataset.")] = None,
+    size: Annotated[int, typer.Option(help="Shorter side in pixels; smaller images stay as they are.", min=8)] = 256,
+    jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core, or 4 on a GPU.", min=0)] = 0,
+    batch: Annotated[int, typer.Option(help="Images of equal size redrawn at once.", min=1)] = 8,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    skip_broken: Annotated[bool, typer.Option(help="Name images that cannot be read, and go on without them.")] = False,
+) -> None:
+    """Redraw images in another style. What is there already is not made again.
+
+    Example: ltds data stylize photos --style classical:cartoon --out photos-cartoon
+    """
+    from ltds.data.styles.make import Means, is_whole, load_styles, make_images
+    from ltds.data.styles.record import claim
+    from ltds.engine.assemble import choose_device
+
+    orders = _of_folder(source, style, out) if out is not None else _of_dataset(source, style)
+    styles = sorted({order.style for order in orders})
+    missing = sorted({order.style for order in orders if not is_whole(order.target)})
+    means = Means(_weights(styles, missing, weights or []), size, str(choose_device(device)), batch)
+    cores = os.cpu_count() or 1
+    most = cores if means.device == "cpu" else min(cores, SHARING)
+    load_styles(missing, means)
+    claim(source if out is None else out, styles, means, "dataset" if out is None else str(source.resolve()))
+    problems = make_images(orders, means, jobs=jobs or most, progress=SCREEN)
+    _report(problems, len(orders), skip_broken=skip_broken, dataset=out is None)
+
+
+def _of_dataset(root: Path, style: str | None) -> list[Order]:
+    """What the dataset's stylize.csv asks for, all of it or one style."""
+    from ltds.data.stylelist import read_style_list
+    from ltds.data.styles.make import Order
+
+    images = list(read_style_list(root))
+    if not images:
+        remedy = "Build it with styles (ltds data build awa2-lts); or give --style and --out for a folder of images."
+        raise DataError(expected(f"'{root}'", "a dataset with a stylize.csv", "none there", remedy))
+    known = sorted({image.style for image in images})
+    if style is not None and style not in known:
+        remedy = f"Choices: {', '.join(known)}. Leave --style out to make them all."
+        raise ConfigError(expected("--style", f"one that '{root}' needs", f"'{style}'", remedy))
+    for image in images:
+        if PurePosixPath(image.path).is_absolute() or ".." in PurePosixPath(image.path).parts:
+            remedy = "A list from elsewhere must not write outside of the dataset: mend that line of stylize.csv."
+            raise DataError(expected(f"'{image.path}'", f"a path inside '{root}'", "one outside", remedy))
+    return [Order(root / i.path, root / i.source, i.style) for i in images if style is None or i.style == style]
+
+
+def _of_folder(source: Path, style: str | None, out: Path) -> list[Order]:
+    """Every image below the folder, to the same name below `out`."""
+    from PIL import Image
+
+    from ltds.core.names import find
+    from ltds.data.styles import STYLES
+    from ltds.data.styles.make import Order
+
+    if style is None:
+        raise ConfigError(expected("--style", "given for a folder", "none", f"Choices: {', '.join(sorted(STYLES))}."))
+    find("style", style, STYLES)
+    if not source.is_dir():
+        raise DataError(expected(f"'{source}'", "a folder of images", "no folder", "Check the path."))
+    if out.resolve().is_relative_to(source.resolve()):
+        remedy = "Name another with --out, or the next run would redraw its own pictures."
+        raise ConfigError(expected(f"'{out}'", f"outside of '{source}'", "a folder in it", remedy))
+    Image.init()
+    kinds = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    files = sorted(f for f in source.rglob("*") if f.suffix.lower() in kinds and not f.name.startswith("."))
+    if not files:
+        raise DataError(expected(f"'{source}'", "a folder with images", "no image below it", "Check the path."))
+    return [Order(out / file.relative_to(source), file, style) for file in files]
+
+
+def _weights(styles: list[str], missing: list[str], given: list[str]) -> dict[str, Path]:
+    """Weights by style. Styles with images still to be made must have them; all that lack them are named at once."""
+    from ltds.core.names import find
+    from ltds.data.styles import STYLES, Learned
+
+    learned = {name: kind.origin for name in styles if isinstance(kind := find("style", name, STYLES), Learned)}
+    found: dict[str, Path] = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        if not (equals and name in STYLES):
+            name, file = next(iter(learned)) if len(learned) == 1 else "", text
+        if name not in learned:
+            remedy = f"Write --weights STYLE=FILE. Styles with weights here: {', '.join(learned) or 'none'}."
+            raise ConfigError(expected("--weights", "for a style that is made and needs them", f"'{text}'", remedy))
+        found[name] = Path(file)
+    lacking = [name for name in missing if name in learned and name not in found]
+    if lacking:
+        ways = " ".join(f"--weights {name}=FILE" for name in lacking)
+        origins = "; ".join(dict.fromkeys(learned[name] for name in lacking))
+        others = " Or make the others first, style by style, with --style." if len(missing) > len(lacking) else ""
+        remedy = f"Add {ways}. The files come from {origins}.{others}"
+        raise ConfigError(expected(f"weights for {', '.join(lacking)}", "given", "none", remedy))
+    return found
+
+
+def _report(problems: dict[str, str], total: int, *, skip_broken: bool, dataset: bool) -> None:
+    lines = [f"- '{file}': {said}" for file, said in list(problems.items())[:SHOWN]]
+    if len(problems) > SHOWN:
+        lines.append(f"- ... and {len(problems) - SHOWN} more")
+    listing = "\n".join([f"{len(problems)} of {total} images cannot be used:", *lines])
+    if problems and not skip_broken:
+        remedy = "Copy them again from their source and run this again; or leave them out with --skip-broken."
+        raise DataError(f"{listing}\nAll others are made. {remedy}")
+    if problems:
+        SCREEN.say(listing)
+        if dataset:
+            SCREEN.say("The manifest still names them: build the dataset again with --set damaged=leave-out.")
+    SCREEN.say(f"{total - len(problems)} stylised images are there")

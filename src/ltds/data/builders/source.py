@@ -1,0 +1,82 @@
+"""Sources: where a dataset's images lie, the lists that name them, and errors that say where people get them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ltds.core.errors import DataError, expected
+
+LINK = "source"
+SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+_SHOWN = 5
+
+
+def find_root(source: Path, below: Sequence[str], holds: Sequence[str], where: str) -> Path:
+    """The folder at `source`, or at one of the places `below` it, that has the folders or files `holds`."""
+    tried = [source / place for place in ("", *below)]
+    for folder in tried:
+        if folder.is_dir() and all((folder / name).exists() for name in holds):
+            return folder
+    best = max(tried, key=lambda folder: sum((folder / name).exists() for name in holds))
+    missing = [name for name in holds if not (best / name).exists()]
+    rule = f"a folder that holds {some(holds)}" if holds else "a folder"
+    got = f"no {some(missing)} in '{best}'" if source.is_dir() else "nothing: there is no such folder"
+    looked = f"Looked in {', '.join(repr(str(folder)) for folder in tried)}."
+    raise DataError(expected(f"--source '{source}'", rule, got, f"{looked} {where}"))
+
+
+def require_files(root: Path, names: Iterable[str], what: str, where: str) -> None:
+    """Raise one error that counts and names the files that `root` has not."""
+    missing = [name for name in names if not os.path.isfile(os.path.join(root, name))]
+    if missing:
+        got = f"nothing at {len(missing)} of them: {some(missing)}"
+        raise DataError(expected(f"{what} in '{root}'", "all there", got, where))
+
+
+def images_in(folder: Path) -> list[str]:
+    """The names of the image files in a folder, sorted; hidden files and other kinds are passed over."""
+    with os.scandir(folder) as entries:
+        names = (e.name for e in entries if e.is_file() and not e.name.startswith("."))
+        return sorted(name for name in names if os.path.splitext(name)[1].lower() in SUFFIXES)
+
+
+def folders_in(folder: Path) -> list[str]:
+    """The names of the folders in a folder, sorted, hidden ones passed over."""
+    with os.scandir(folder) as entries:
+        return sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
+
+
+def read_list(file: Path, where: str) -> Iterator[tuple[str, int]]:
+    """(path, label) of each line of a list, one line at a time; blank lines are passed over."""
+    if not file.is_file():
+        raise DataError(expected(f"'{file}'", "a list of 'path label' lines", "nothing there", where))
+    with file.open(encoding="utf-8-sig") as stream:
+        for number, line in enumerate(stream, 1):
+            path, _, label = line.rstrip().rpartition(" ")
+            if path and label.isdecimal():
+                yield path, int(label)
+            elif line.strip():
+                got, remedy = f"'{line.strip()[:80]}'", "Download the list again."
+                raise DataError(expected(f"line {number} of '{file}'", "'path label'", got, remedy))
+
+
+def digests(files: Iterable[Path]) -> dict[str, str]:
+    """The SHA-256 of each file there is, by name (and number, for a name that comes again): what a dataset hangs on."""
+    found: dict[str, str] = {}
+    for file in files:
+        name, times = file.name, 1
+        while name in found:
+            times += 1
+            name = f"{file.name} ({times})"
+        if file.is_file():
+            found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return found
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few of these names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(f"'{name}'" for name in names[:_SHOWN]) + more

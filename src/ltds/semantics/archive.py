@@ -1,0 +1,34 @@
+"""Archives: class embeddings with their names and provenance in a .npz file that is read without running code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltds.core.errors import DataError, expected
+from ltds.core.files import atomic
+from ltds.semantics.embeddings import ClassEmbeddings
+
+
+def write_embeddings(file: Path, embeddings: ClassEmbeddings) -> None:
+    """Write `vectors` (C,S), `class_names` and `provenance` (JSON); ClassEmbeddings.from_table reads it back."""
+    if file.suffix != ".npz":
+        raise DataError(expected(f"'{file}'", "named .npz", f"'{file.suffix}'", "Give --out a name that ends in .npz."))
+    provenance = json.dumps(dict(embeddings.provenance), ensure_ascii=False)
+    with atomic(file) as stream:
+        np.savez(
+            stream,
+            vectors=embeddings.vectors.numpy(),
+            class_names=np.array(embeddings.names),
+            provenance=np.array(provenance),
+        )
+
+
+def read_provenance(file: Path) -> dict[str, Any]:
+    """How the embeddings in a file that `write_embeddings` wrote were made."""
+    with np.load(file, allow_pickle=False) as archive:
+        found: dict[str, Any] = json.loads(str(archive["provenance"]))
+    return found

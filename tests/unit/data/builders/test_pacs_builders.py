@@ -1,0 +1,116 @@
+"""PACS from the real tree and lists: the protocol's counts, and test lists that say what they hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ltds.core.config import parse
+from ltds.core.errors import ConfigError, DataError
+from ltds.data.builders import pacs, pacs_odg
+from ltds.data.builders.pacs import CLASSES, PacsConfig, PacsLtConfig
+from ltds.data.builders.pacs_odg import ORDERS, PacsOdgConfig
+from ltds.data.decode import decode
+from ltds.data.manifest import Manifest
+
+SHARED = Path(__file__).resolve().parents[4].parent / "shared"
+LETTERS = {"A": "art_painting", "C": "cartoon", "P": "photo", "S": "sketch"}
+SIZES = {"art_painting": 2048, "cartoon": 2344, "photo": 1670, "sketch": 3929}
+
+
+@pytest.fixture(scope="module")
+def source() -> Path:
+    path = SHARED / "data" / "pacs96"
+    if not path.is_dir():
+        pytest.skip("needs pacs96 from the folder 'shared' beside the repository")
+    return path
+
+
+def odg(out: Path, source: Path, order: str, **settings: object) -> Manifest:
+    config = parse(PacsOdgConfig, {"order": order, "damaged": "unchecked", **settings})
+    return pacs_odg.build(out, source, config, splits=source / "splits")
+
+
+@pytest.mark.parametrize("order", list(ORDERS))
+def test_the_protocols_counts(source: Path, tmp_path: Path, order: str) -> None:
+    made = odg(tmp_path / "odg", source, order)
+    examples = json.loads((SHARED / "fixtures" / "worked_examples.json").read_text())["examples"]
+    wanted = examples["pacs_odg_train_counts"]["expected"][order]
+    assert [LETTERS[letter] for letter in order.replace("-", "")] == list(made.domains)
+    train = made.counts("train")
+    for letter, counts in wanted.items():
+        row = train[made.domains.index(LETTERS[letter])]
+        assert {str(c): int(n) for c, n in enumerate(row) if n} == counts
+    target = made.domains[-1]
+    assert train[-1].sum() == made.counts("val")[-1].sum() == 0
+    assert dict(zip(made.domains, made.counts("test").sum(axis=1).tolist(), strict=True)) == SIZES
+    task = made.task(target)
+    assert [made.classes[c] for c in task.open_classes] == ["person"]
+    assert ((made.counts("val") > 0) == (train > 0)).all()
+    assert made.provenance["facts"]["held_out"] == target
+    assert Manifest.read(made.root).checksum == made.checksum
+
+
+def test_training_images_in_the_test_lists_are_counted(source: Path, tmp_path: Path) -> None:
+    made = odg(tmp_path / "all", source, "CPS-A")
+    assert made.test_repeats
+    assert made.test_images_also_in("train").tolist() == [882, 512, 1413, 0]
+    assert made.test_images_also_in("val").tolist() == [99, 58, 160, 0]
+    assert "holds the images that were trained on" in made.provenance["facts"]["test_images"]
+    fair = odg(tmp_path / "val", source, "CPS-A", source_test="val")
+    assert fair.test_images_also_in("train").tolist() == [0, 0, 0, 0]
+    assert fair.test_images_also_in("val").tolist() == [99, 58, 160, 0]
+    assert fair.counts("test").sum(axis=1).tolist() == [237, 171, 398, 2048]
+    assert (fair.counts("train") == made.counts("train")).all()
+
+
+def test_other_class_sets(source: Path, tmp_path: Path) -> None:
+    made = odg(tmp_path / "odg", source, "PAC-S", class_sets=[["person"], ["person", "dog"], ["dog"]])
+    assert made.counts("train").tolist() == [[0] * 6 + [388], [341, 0, 0, 0, 0, 0, 404], [350, *[0] * 6], [0] * 7]
+    with pytest.raises(ConfigError, match="class_sets"):
+        odg(tmp_path / "x", source, "PAC-S", class_sets=[["cat"], ["dog"], ["dog"]])
+
+
+def test_plain_pacs(source: Path, tmp_path: Path) -> None:
+    made = pacs.build(tmp_path / "pacs", source, PacsConfig(damaged="unchecked"), splits=source / "splits")
+    sizes = {d: made.counts(s).sum(axis=1).tolist() for d, s in zip("abc", ("train", "val", "test"), strict=True)}
+    assert made.domains == ("photo", "art_painting", "cartoon", "sketch")
+    assert sizes == {"a": [1499, 1840, 2107, 3531], "b": [171, 208, 237, 398], "c": [1670, 2048, 2344, 3929]}
+    assert made.test_images_also_in("train").tolist() == sizes["a"]
+    assert made.task("sketch").open_classes == ()
+    assert decode(made.root / made.paths[0], None).shape == (96, 96, 3)
+
+
+def test_pacs_lt_has_the_ratio_in_every_domain(source: Path, tmp_path: Path) -> None:
+    config = PacsLtConfig(ratio=50.0, damaged="unchecked")
+    made = pacs.build(tmp_path / "lt", source, config, splits=source / "splits")
+    # Classes by their training images over all domains: dog, elephant, giraffe, horse, person, guitar, house.
+    order = [CLASSES.index(c) for c in ("dog", "elephant", "giraffe", "horse", "person", "guitar", "house")]
+    train = made.counts("train")[:, order]
+    assert train[:, 0].tolist() == [170, 341, 350, 694]
+    assert train[:, -1].tolist() == [3, 7, 7, 14]
+    assert (train[:, :-1] >= train[:, 1:]).all()
+    assert made.counts("val").sum() == 1014
+    flat = pacs.build(tmp_path / "flat", source, PacsLtConfig(ratio=1.0, damaged="unchecked"), splits=source / "splits")
+    assert [set(row.tolist()) for row in flat.counts("train")] == [{163}, {165}, {121}, {71}]
+
+
+def test_what_is_missing_is_named(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no 'photo', 'art_painting', 'cartoon', 'sketch'.*Looked in.*Download PACS"):
+        odg(tmp_path / "x", tmp_path, "CPS-A")
+    with pytest.raises(DataError, match=r"--splits.*the official lists, but got no 'photo_train_kfold\.txt'"):
+        pacs.build(tmp_path / "x", source, PacsConfig(), splits=tmp_path)
+    lists = tmp_path / "lists"
+    lists.mkdir()
+    for file in (source / "splits").iterdir():
+        (lists / file.name).write_bytes(file.read_bytes())
+    file = lists / "photo_test_kfold.txt"
+    file.write_text(file.read_text().split("\n", 1)[1])
+    with pytest.raises(DataError, match=r"test list of 'photo' to be its train and crossval .* 1499 \+ 171 and 1669"):
+        pacs.build(tmp_path / "x", source, PacsConfig(), splits=lists)
+    file.write_text("photo/dog/056_0001.jpg 2\n")
+    with pytest.raises(DataError, match=r"with the label 1..7 of its class, but got 'photo/dog/056_0001.jpg 2'"):
+        pacs.build(tmp_path / "x", source, PacsConfig(), splits=lists)
+    assert not (tmp_path / "x").exists()
