@@ -65,6 +65,8 @@ def orders(dataset: Dataset, number: str) -> list[str]:
 
 
 def _correlation(metric: str, found: Agreement) -> str:
+    if found.spearman is None or found.kendall is None:
+        return f"- **{metric}**: fewer than three methods in both tables."
     return (
         f"- **{metric}**: Spearman {found.spearman:.2f}, Kendall {found.kendall:.2f} over {len(found.methods)} "
         f"methods. {len(found.swaps)} pairs stand in another order, the most different:"

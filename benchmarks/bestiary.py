@@ -1,10 +1,10 @@
 """Does Bestiary measure something? An oracle on balanced data of all five domains, and Agg under the LT-DS protocol.
 
-    python benchmarks/bestiary.py [--seeds 0,1,2] [--out runs/compare] [--record results/bestiary.json]
+    python benchmarks/bestiary.py [--seeds 0,1,2] [--out runs/bestiary] [--record results/bestiary.json]
 
 (a) The oracle trains on balanced data of every domain (no domain held out), (b) Agg trains on the long-tailed data with
 one domain held out, for each of the five. Both have the same network and number of test images; the oracle, which has
-nine times the training images, takes twice the steps. Runs are shared with compare.py and resumable. Exits with 1
+nine times the training images, takes twice the steps. Resumable. Exits with 1
 unless the oracle exceeds 80 %, Agg's Acc-U lies between 20 % and 50 %, tail classes lie clearly below head classes and
 pairs unseen in training clearly below seen ones.
 """
@@ -15,41 +15,51 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compare import Cell, statistics, train_all
+import numpy as np
+
+from ltds.benchmark.grid import Cell, Grid, cells_of
+from ltds.benchmark.local import Local
+from ltds.benchmark.runner import held, run_cells
+from ltds.cli.live import watching
 from ltds.cli.screen import Screen
+from ltds.core.config import parse
 from ltds.core.files import write_json
 from ltds.data.builders.bestiary import BestiaryConfig, build
 
 BALANCED = {"n_max": 313, "n_min": 313, "head": 1.0, "exclusive": 0}  # every kind as often as the most frequent one
-LONGER = ("schedule.epochs=60",)  # twice the steps, for nine times the images
+LONGER = {"schedule": {"epochs": 60}}  # twice the steps, for nine times the images
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path, default=Path("runs/compare"))
+    parser.add_argument("--out", type=Path, default=Path("runs/bestiary"))
     parser.add_argument("--record", type=Path, help="JSON file to write the outcome to")
     words = parser.parse_args()
     screen, seeds = Screen(), [int(seed) for seed in words.seeds.split(",")]
     tailed = build(words.out / "data", progress=screen)
     balanced = build(words.out / "data-balanced", BestiaryConfig(**BALANCED), progress=screen)
-    oracle = [Cell(words.out, balanced.root, "agg", "", seed, LONGER) for seed in seeds]
-    agg = {d: [Cell(words.out, tailed.root, "agg", d, seed, ()) for seed in seeds] for d in tailed.domains}
-    everyone = [cell for cells in agg.values() for cell in cells]
-    train_all([*oracle, *everyone], words.jobs, screen)
+    common = {"data": "bestiary", "methods": ["agg"], "seeds": seeds}
+    everyone = cells_of(parse(Grid, common), words.out, lambda _: tailed)
+    oracle = cells_of(parse(Grid, {**common, "held_out": [""], "settings": LONGER}), words.out, lambda _: balanced)
+    cells = [*oracle, *everyone]
+    with held(words.out), watching(cells, words.jobs) as news:
+        for cell in run_cells(cells, Local(words.jobs), words.out, progress=screen):
+            news(cell)
     outcome = {
         "command": shlex.join(["python", "benchmarks/bestiary.py", *sys.argv[1:]]),
-        "commits": sorted({str(cell.run.read_environment()["commit"]) for cell in [*oracle, *everyone]}),
+        "commits": sorted({str(cell.run.read_environment()["commit"]) for cell in cells}),
         "seeds": seeds,
         "balanced": BALANCED,
         "unit": "percent; mean over seeds (of the average over held-out domains), sample sd over seeds",
-        "oracle": statistics(oracle)["agg"],
-        "agg": statistics(everyone)["agg"],
-        "agg_by_held_out": {domain: statistics(cells)["agg"] for domain, cells in agg.items()},
+        "oracle": statistics(oracle),
+        "agg": statistics(everyone),
+        "agg_by_held_out": {d: statistics([c for c in everyone if c.held_out == d]) for d in tailed.domains},
     }
     for name in ("oracle", "agg"):
         print(name, {key: round(value["mean"], 1) for key, value in outcome[name].items() if value})
@@ -58,6 +68,19 @@ def main() -> None:
     if words.record:
         write_json(words.record, outcome)
     sys.exit(0 if all(conditions(outcome)) else 1)
+
+
+def statistics(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Per metric: mean over seeds of the average over held-out domains, and its standard deviation."""
+    summaries = [(cell.seed, cell.run.read_metrics()["summary"]) for cell in cells]
+    table: dict[str, Any] = {}
+    for name in summaries[0][1]:
+        values = {seed: [100 * s[name] for other, s in summaries if other == seed and s[name] is not None]
+                  for seed, _ in summaries}  # fmt: skip
+        averages = [float(np.mean(found)) for found in values.values() if found]
+        spread = float(np.std(averages, ddof=1)) if len(averages) > 1 else None
+        table[name] = {"mean": float(np.mean(averages)), "sd": spread} if averages else None
+    return table
 
 
 def conditions(outcome: dict[str, Any]) -> list[bool]:

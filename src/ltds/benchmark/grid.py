@@ -24,7 +24,7 @@ class Grid(Settings):
     """What a benchmark consists of, as its TOML file says it.
 
     `held_out` empty: every domain in turn. [settings] holds settings of all runs, by group as in a run's config.toml;
-    each [variants.NAME] holds settings that one more copy of the grid has; [by_method.NAME] holds settings of one
+    each [variants.NAME] holds settings that one more copy of the grid has (its own data.held_out too); [by_method.NAME] holds settings of one
     method alone, of its group [method].
     """
 
@@ -85,7 +85,8 @@ def cells_of(grid: Grid, out: Path, open_data: Callable[[str], Manifest]) -> lis
             settings = merge(grid.settings, own)
             source = settings.get("data", {}).get("root", grid.data)
             manifest = opened.setdefault(source, opened.get(source) or open_data(source))
-            for domain in _domains(grid, manifest):
+            own_domain = settings.get("data", {}).get("held_out")
+            for domain in _domains(grid, manifest) if own_domain is None else (own_domain,):
                 for method in grid.methods:
                     layer = _layer(manifest, domain, method, seed)
                     alone = {"method": grid.by_method.get(method, {})}

@@ -73,10 +73,6 @@ class Session:
             yield Batch(images, labels, domains, torch.from_numpy(rows).to(self.device))
 
     @property
-    def loader(self) -> Loader:  # TEMPORARY
-        return self.loaders[0]
-
-    @property
     def identity(self) -> str:
         """What a checkpoint belongs to: the dataset and every setting but those of the machine."""
         return identity(self.config, self.manifest.checksum)

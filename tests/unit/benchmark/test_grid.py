@@ -90,6 +90,8 @@ def test_every_published_grid_can_be_read(file: Path, toy: Manifest, tmp_path: P
     """Its settings too, each with every method of the grid; the first line is the command that runs it."""
     assert file.read_text().splitlines()[0] == f"# ltds benchmark configs/{file.parent.name}/{file.name}"
     grid = read_grid(file, {"held_out": ["wax"]})
+    variants = [dict(v.get("data", {})) for v in grid.variants.values()]
     found = cells_of(grid, tmp_path, lambda _: toy)
+    assert {cell.held_out for cell in found} == {v.get("held_out", "wax") for v in variants or [{}]}
     made = {(cell.config.method_name, cell.seed) for cell in found}
     assert made == {(method, seed) for method in grid.methods for seed in grid.seeds}

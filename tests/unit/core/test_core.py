@@ -73,6 +73,13 @@ def test_counts_of_the_wrong_shape_are_refused() -> None:
         Task("t", ("a", "b"), ("x", "y"), "y", np.ones((2, 2), dtype=np.int64))
 
 
+def test_a_batch_is_split_into_parts_with_every_domain() -> None:
+    domains = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2])
+    first, second = Batch(torch.arange(8.0), torch.arange(8), domains, torch.arange(8)).split(2)
+    assert (first.rows.tolist(), second.rows.tolist()) == ([0, 1, 4, 6], [2, 3, 5, 7])
+    assert first.domains.tolist() == [0, 0, 1, 2]
+
+
 def test_batch_of_domains_keeps_order() -> None:
     batch = Batch(torch.arange(4.0), torch.arange(4), torch.tensor([0, 1, 2, 1]), torch.arange(4))
     assert batch.of(1, 2).rows.tolist() == [1, 2, 3]

@@ -80,7 +80,7 @@ def test_every_domain_goes_through_batchnorm_by_itself(toy: Manifest) -> None:
     session = toy_session(toy)
     seen: list[int] = []
     session.method.backbone.register_forward_hook(lambda m, args, out: seen.append(len(args[0])))
-    session.method.loss(session.loader.batch(0), CLOCK)
+    session.method.loss(session.batch(0), CLOCK)
     assert seen == [8, 8]
 
 

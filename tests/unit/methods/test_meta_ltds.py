@@ -229,7 +229,7 @@ def test_ablations_a_and_b_are_agg_and_dc(toy: Manifest) -> None:
     for ours, plain in (("ltds-a", "agg"), ("ltds-b", "dc")):
         one, other = toy_session(toy, ours), toy_session(toy, plain)
         other.method.load_state_dict(one.method.state_dict(), strict=False)
-        batch = one.loader.batch(0)
+        batch = one.batch(0)
         for session in (one, other):
             session.method.train().loss(batch, EARLY).total.backward()
         mine = dict(one.method.named_parameters())
@@ -255,11 +255,11 @@ def test_each_ablation_has_the_terms_of_its_row(toy: Manifest) -> None:
     rows |= {"k": rows["j"], "l": rows["j"]}
     for letter, terms in rows.items():
         session = toy_session(toy, f"ltds-{letter}")
-        loss = session.method.train().loss(session.loader.batch(0), LATE)
+        loss = session.method.train().loss(session.batch(0), LATE)
         assert sorted(loss.terms) == sorted(["cls", *terms]), letter
         assert session.config.method.criterion.name == ("ce" if letter in "ac" else "dc")
     before = toy_session(toy, "ltds-j").method.train()
-    assert "aug" not in before.loss(session.loader.batch(0), EARLY).terms
+    assert "aug" not in before.loss(session.batch(0), EARLY).terms
 
 
 CHANGES: dict[str, Any] = {
