@@ -24,8 +24,8 @@ class Grid(Settings):
     """What a benchmark consists of, as its TOML file says it.
 
     `held_out` empty: every domain in turn. [settings] holds settings of all runs, by group as in a run's config.toml;
-    each [variants.NAME] holds settings that one more copy of the grid has (its own data.held_out too); [by_method.NAME] holds settings of one
-    method alone, of its group [method].
+    each [variants.NAME] holds settings that one more copy of the grid has, its own data.held_out too;
+    [by_method.NAME] holds settings of one method alone, of its group [method].
     """
 
     data: str

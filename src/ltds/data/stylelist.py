@@ -48,7 +48,10 @@ def read_style_list(root: Path) -> Iterator[StyledImage]:
         if tuple(next(lines, ())) != StyledImage._fields:
             rule = f"a list with the columns {', '.join(StyledImage._fields)}"
             raise DataError(expected(f"'{file}'", rule, "another first line", "Build the dataset again."))
-        for line in lines:
+        for number, line in enumerate(lines, start=2):
+            if len(line) != len(StyledImage._fields):
+                got = f"{len(line)} columns in line {number}"
+                raise DataError(expected(f"'{file}'", "three columns in every line", got, "Build the dataset again."))
             yield StyledImage(*line)
 
 

@@ -20,7 +20,7 @@ FORMATS: dict[str, Callable[[Figure], bytes]] = {"png": png, "svg": svg, "pdf": 
 class Drawing:
     """`caption` says what to see, `alt` the same in words; `part`: what it belongs to, "" for what everyone looks at.
 
-    `pixels`: smaller in the page as PNG than as SVG.
+    `pixels`: smaller in the page as PNG than as SVG. `method`, `held_out`: the only one it is drawn of, if it is.
     """
 
     figure: Figure
@@ -29,6 +29,8 @@ class Drawing:
     alt: str
     part: str = ""
     pixels: bool = False
+    method: str = ""
+    held_out: str = ""
 
     @property
     def file_name(self) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tomli_w
 
 from ltds.core.files import write_text
 from ltds.report import series
@@ -21,22 +20,11 @@ from ltds.report.comparison import reference_of
 from ltds.report.comparison_table import Sheet, about_intervals, sentences
 from ltds.report.cost import HEADINGS
 from ltds.report.dataset import Dataset
-from ltds.report.glossary import METRICS
-from ltds.report.pictures import pictures
+from ltds.report.gallery import Part, parts
+from ltds.report.glossary import MAIN, METRICS
 from ltds.report.run import Run
+from ltds.report.run_details import choices, details
 from ltds.report.table import legend, sheets_of
-
-MANY_PICTURES = 6  # more than these are folded away, but for those that everyone looks at
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure as the page shows it: a data address, a caption that says what to see, and words instead of it."""
-
-    source: str
-    title: str
-    caption: str
-    alt: str
 
 
 @dataclass(frozen=True)
@@ -58,8 +46,7 @@ class Section:
     reference: str
     sheets: tuple[Sheet, ...]
     sheets_legend: list[str]
-    shown: tuple[Picture, ...]
-    folded: tuple[tuple[str, tuple[Picture, ...]], ...]  # by part
+    parts: tuple[Part, ...]
     classes: tuple[ClassRow, ...]
 
 
@@ -82,7 +69,9 @@ def render(collection: Collection, reference: str | None = None) -> str:
         script=script,
         script_digest=digest,
         cost_headings=HEADINGS,
-        runs=[(run, tomli_w.dumps(run.config), _facts(run)) for run in collection.runs],
+        runs=details(collection),
+        choices=choices(collection),
+        run_metrics=MAIN,
         problems=collection.problems,
         sections=[_section(dataset, reference) for dataset in collection.datasets],
         metrics=[(metric, _chosen(collection.runs, metric.choice)) for metric in METRICS.values()],
@@ -94,7 +83,6 @@ def _section(dataset: Dataset, reference: str | None) -> Section:
     captions = ("Results on each held-out domain", "All other metrics")
     tables = tuple((t, c, _legend(t)) for t, c in zip((main, detail), captions, strict=True))
     found = answer(dataset)
-    shown, folded = _pictures(dataset, found, reference)
     sheets = tuple(sheets_of(dataset, reference))
     return Section(
         dataset,
@@ -103,22 +91,9 @@ def _section(dataset: Dataset, reference: str | None) -> Section:
         reference_of(dataset, reference),
         sheets,
         sentences(sheets),
-        shown,
-        folded,
+        parts(dataset, found, reference),
         tuple(_classes(dataset)),
     )
-
-
-def _pictures(
-    dataset: Dataset, found: Answer, reference: str | None
-) -> tuple[tuple[Picture, ...], tuple[tuple[str, tuple[Picture, ...]], ...]]:
-    """The pictures to show, and those to fold away by part; each figure is let go as soon as it is drawn."""
-    parts: dict[str, list[Picture]] = {"": []}
-    for d in pictures(dataset, found, reference):
-        parts.setdefault(d.part, []).append(Picture(d.source(), d.title, d.caption, d.alt))
-    if sum(map(len, parts.values())) <= MANY_PICTURES:
-        return tuple(picture for members in parts.values() for picture in members), ()
-    return tuple(parts.pop("")), tuple((part, tuple(members)) for part, members in parts.items())
 
 
 def _legend(table: Table) -> list[str]:
@@ -144,11 +119,3 @@ def _wording(choice: dict[str, Any]) -> str:
     oracle = " (an oracle: it looks at test labels)" if choice.get("oracle") else ""
     why = f" No value where there is {choice['why']}." if choice.get("why") else ""
     return f"{where}{oracle}: {choice.get('rule', 'rule not recorded')}.{why}"
-
-
-def _facts(run: Run) -> list[tuple[str, str]]:
-    """What a reader asks first about a run."""
-    thresholds = {name: choice["threshold"] for name, choice in run.metrics.choices.items() if "threshold" in choice}
-    facts = {key: value for key, value in run.environment.items() if key != "command"}
-    named = {f"threshold of {name}": value for name, value in thresholds.items()}
-    return [(str(key), f"{value:,}" if key == "parameters" else str(value)) for key, value in (facts | named).items()]

@@ -6,8 +6,8 @@ from ltds.report.cells import AVERAGE, Column
 from ltds.report.dataset import Dataset
 from ltds.report.published import METRIC_KEYS, preset_averages, rows
 
-# Name of a dataset, lower case -> the table that prints results on it.
-TABLES = {"awa2-lts": "2", "imagenet-lts": "3", "pacs-odg": "S5"}
+# Name of a dataset -> the table that prints results on it. PACS-ODG is one dataset for each order of its sources.
+TABLES = {"awa2-lts": "2", "imagenet-lts": "3"} | {f"pacs-odg-{o}": "S5" for o in ("cps-a", "pac-s", "acs-p", "spa-c")}
 _PRINTED = {key: name for name, key in METRIC_KEYS.items()}
 
 
@@ -22,12 +22,17 @@ def printed_value(dataset: Dataset, label: str, column: Column) -> float | None:
     preset = dataset.rows[label][0].method
     numbers = [n for n in rows(table) if n.held_out != AVERAGE]
     if column.group == AVERAGE:
-        same = {n.held_out.casefold() for n in numbers} == {name.casefold() for name in dataset.held_out_only}
+        same = {_domain(n.held_out) for n in numbers} == {_domain(name) for name in dataset.held_out_only}
         return preset_averages(table, metric).get(preset) if same else None
-    wanted = (preset, metric, column.group.casefold())
-    return next((n.value for n in numbers if (n.preset, n.metric, n.held_out.casefold()) == wanted), None)
+    wanted = (preset, metric, _domain(column.group))
+    return next((n.value for n in numbers if (n.preset, n.metric, _domain(n.held_out)) == wanted), None)
 
 
 def paper_table(dataset: str) -> str | None:
     """The paper's table on this dataset, by the name in the manifest; None where it is not one of the paper's."""
     return TABLES.get(dataset.casefold().replace("_", "-"))
+
+
+def _domain(name: str) -> str:
+    """The domain's name as both write it: the paper's "Art" is art_painting in the files of PACS."""
+    return name.casefold().removesuffix("_painting")

@@ -55,6 +55,7 @@ def pictures(dataset: Dataset, found: Answer, reference: str | None = None) -> I
                 "A loss that still falls, or accuracy that still rises at the right end, asks for longer training.",
                 f"Loss terms ({', '.join(terms)}) averaged over {len(runs)} runs, and validation accuracy of each.",
                 TRAINING,
+                method=label,
             )
 
 
@@ -94,6 +95,7 @@ def _matrices(dataset: Dataset, found: Answer) -> Iterator[Drawing]:
                 f"Dots mark pairs that training never saw: pale dotted cells are what domain shift costs.{more}",
                 _describe(shown, task.seen_in_domain),
                 MATRICES,
+                held_out=held_out,
             )
 
 

@@ -178,6 +178,7 @@ def test_printed_numbers_only_on_the_papers_datasets(make_run, runs: Path) -> No
     make_run("agg", dataset="AWA2-LTS")
     (dataset,) = collect([runs]).datasets
     assert (paper_table("AWA2-LTS"), paper_table("awa2_lts"), paper_table("bestiary")) == ("2", "2", None)
+    assert (paper_table("pacs-odg-cps-a"), paper_table("awa2-lts-500-20")) == ("S5", None)
     assert printed_value(dataset, "agg", Column("photo", ACC_U)) is None
     assert printed_value(dataset, "agg", Column(AVERAGE, ACC_U)) is None
 

@@ -58,7 +58,7 @@ def build(
         if empty:
             raise DataError(expected(f"'{root}'", "a folder of images for each class", f"no {some(empty)}", WHERE))
         files = [[f"{name}/{image}" for image in images_in(root / name)] for name in classes]
-        start = start_plan("awa2-lts", classes, config, WHERE)
+        start = start_plan(_name(config), classes, config, WHERE)
         start.licence = LICENCE
         start.facts = {"images_of_AWA2_that_the_source_lacks": IMAGES - sum(map(len, files))}
         return plan_class_folders(start, files, config) if lists is None else plan_published(start, files, lists)
@@ -73,6 +73,13 @@ def build(
 
 
 _HOLDS = ("classes.txt", "JPEGImages")
+
+
+def _name(config: Awa2LtsConfig) -> str:
+    """Another long tail is another dataset: the paper's numbers must not stand beside it."""
+    usual = Awa2LtsConfig()
+    same = (config.n_max, config.n_min) == (usual.n_max, usual.n_min)
+    return "awa2-lts" if same else f"awa2-lts-{config.n_max}-{config.n_min}"
 
 
 def read_classes(file: Path) -> tuple[str, ...]:
