@@ -14,6 +14,7 @@ import pytest
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
 from ltds.report.collect import Collection, collect
+from ltds.report.page import write_page
 
 CLASSES = ("ant", "bee", "<script>alert(1)</script>", "q\"&'", "$x_1$", "🦊", "قطة", "_under")
 DOMAINS = ("photo", "sketch", "art_&_co")
@@ -156,6 +157,12 @@ def grid(runs: Path) -> Collection:
 
 
 @pytest.fixture(scope="session")
-def run_writers() -> tuple[MakeRun, Callable[[Path], None]]:
-    """`write_run` and `write_grid`, for fixtures that live longer than one test."""
-    return write_run, write_grid
+def report_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of the grid, of a second dataset with a hostile method name, and of an unfinished run."""
+    folder = tmp_path_factory.mktemp("page")
+    write_grid(folder / "runs")
+    write_run(folder / "runs", "<script>alert(1)</script>", dataset='other "&" <b>')
+    (write_run(folder / "runs", "late") / "DONE").unlink()
+    out = folder / "out" / "report.html"
+    write_page(collect([folder / "runs"]), out)
+    return out

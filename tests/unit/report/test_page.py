@@ -5,32 +5,16 @@ from __future__ import annotations
 import base64
 import itertools
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-
-import pytest
 
 from ltds.report.cells import MISSING
 from ltds.report.collect import collect
 from ltds.report.page import write_page
+from ltds.report.run_details import details
 
 EVIL = "<script>alert(1)</script>"
-VOID = {"meta", "link", "img", "br"}
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory, run_writers) -> Path:
-    """The grid, a second dataset with a hostile method name, and an unfinished run."""
-    folder = tmp_path_factory.mktemp("page")
-    write_run, write_grid = run_writers
-    write_grid(folder / "runs")
-    write_run(folder / "runs", EVIL, dataset='other "&" <b>')
-    (write_run(folder / "runs", "late") / "DONE").unlink()
-    out = folder / "out" / "report.html"
-    write_page(collect([folder / "runs"]), out)
-    return out
+VOID = {"meta", "link", "img", "br", "input"}
 
 
 class Reader(HTMLParser):
@@ -55,8 +39,8 @@ class Reader(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def test_it_is_well_formed_and_loads_nothing(page: Path) -> None:
-    text = page.read_text()
+def test_it_is_well_formed_and_loads_nothing(report_page: Path) -> None:
+    text = report_page.read_text()
     reader = Reader(text)
     assert text.startswith("<!DOCTYPE html>")
     assert reader.all("html") == [{"lang": "en"}]
@@ -67,8 +51,8 @@ def test_it_is_well_formed_and_loads_nothing(page: Path) -> None:
     assert len(reader.all("script")) == 1
 
 
-def test_names_are_escaped_everywhere(page: Path) -> None:
-    text = page.read_text()
+def test_names_are_escaped_everywhere(report_page: Path) -> None:
+    text = report_page.read_text()
     assert EVIL not in text
     assert "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>" in text
     assert "other &#34;&amp;&#34; &lt;b&gt;" in text
@@ -76,8 +60,8 @@ def test_names_are_escaped_everywhere(page: Path) -> None:
     assert "🦊" in text
 
 
-def test_figures_have_words_and_hold_no_script(page: Path) -> None:
-    images = Reader(page.read_text()).all("img")
+def test_figures_have_words_and_hold_no_script(report_page: Path) -> None:
+    images = Reader(report_page.read_text()).all("img")
     assert len(images) >= 8
     for image in images:
         assert image["alt"]
@@ -89,8 +73,8 @@ def test_figures_have_words_and_hold_no_script(page: Path) -> None:
     assert any(alt.startswith("5 of 16") for alt in pairs)
 
 
-def test_it_says_the_answer_the_problems_and_the_choices(page: Path) -> None:
-    text = page.read_text()
+def test_it_says_the_answer_the_problems_and_the_choices(report_page: Path) -> None:
+    text = report_page.read_text()
     assert "dc is ahead with 37.0 ± 2.1 % Acc-U" in text
     assert text.index("dc is ahead with") < text.index("<table")
     assert "is left out because it is unfinished" in text
@@ -101,8 +85,8 @@ def test_it_says_the_answer_the_problems_and_the_choices(page: Path) -> None:
     assert "steps_per_epoch = 30" in text
 
 
-def test_headings_and_cells(page: Path) -> None:
-    text = page.read_text()
+def test_headings_and_cells(report_page: Path) -> None:
+    text = report_page.read_text()
     levels = [int(level) for level in re.findall(r"<h([1-6])[ >]", text)]
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -115,51 +99,29 @@ def test_headings_and_cells(page: Path) -> None:
     assert {a["data-first"] for a in sortable} == {"ascending", "descending"}
 
 
-def test_the_same_runs_make_the_same_page(page: Path) -> None:
-    before = page.read_bytes()
-    write_page(collect([page.parents[1] / "runs"]), page)
-    assert page.read_bytes() == before
+def test_without_a_script_nothing_is_hidden_but_the_controls(report_page: Path) -> None:
+    tags = Reader(report_page.read_text()).tags
+    hidden = [
+        (tag, attributes.get("id") or attributes.get("class")) for tag, attributes in tags if "hidden" in attributes
+    ]
+    assert set(hidden) == {("section", "filters"), ("p", "chooser")}
+    boxes = [(a["name"], a["value"]) for tag, a in tags if tag == "input"]
+    domains = [("domain", "photo"), ("domain", "sketch")]
+    assert boxes == [("method", EVIL), ("method", "agg"), ("method", "dc"), *domains, ("seed", "0"), ("seed", "1")]
 
 
-def browser() -> str:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("needs a browser: none of chromium, chromium-browser, google-chrome is on the PATH")
-    return found
+def test_a_repeated_run_stands_with_the_row_that_it_repeats(make_run, runs: Path) -> None:
+    make_run("agg", seed=0)
+    make_run("agg", seed=0, folder="again")
+    make_run("agg", seed=0, folder="other", config={"optimizer": {"lr": 0.2}})
+    entries = {entry.run.path.name: entry for entry in details(collect([runs]))}
+    assert entries["again"].label == entries["toy-agg-photo-0"].label == "agg (optimizer.lr=0.1)"
+    assert entries["other"].label == "agg (optimizer.lr=0.2)"
+    assert entries["again"].counts != entries["toy-agg-photo-0"].counts
+    assert entries["other"].numbers == (50.0, 50.0, 40.0)
 
 
-def dom(file: Path, tmp_path: Path) -> str:
-    """The document after the browser ran its script."""
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    command = [browser(), *options, "--virtual-time-budget=2000", "--dump-dom", file.resolve().as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-
-
-def test_the_script_runs_in_a_browser(page: Path, tmp_path: Path) -> None:
-    text = dom(page, tmp_path)
-    root = re.search(r"<html[^>]*>", text)
-    assert root is not None
-    assert 'data-ready="yes"' in root[0]
-    assert "data-error" not in root[0]
-    assert "<caption" in text
-
-
-def test_sorting_in_a_browser(page: Path, tmp_path: Path) -> None:
-    """A copy without the policy, which would stop the test's own script, and with clicks on Acc-U and Method."""
-    policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
-    clicks = """<script>
-      const rows = (table) => Array.from(table.tBodies[0].rows, (row) => row.cells[0].textContent).join(",");
-      const table = document.querySelector("#dataset-2 table");
-      const seen = [];
-      for (const column of [1, 1, 0]) {
-        const head = table.querySelector(`th[data-column="${column}"]`);
-        head.querySelector("button").click();
-        seen.push(`${head.getAttribute("aria-sort")}:${rows(table)}`);
-      }
-      document.documentElement.dataset.sorted = seen.join(" ");
-    </script></body>"""
-    copy = tmp_path / "copy.html"
-    copy.write_text(policy.sub("", page.read_text()).replace("</body>", clicks))
-    text = dom(copy, tmp_path)
-    assert 'data-sorted="descending:dc,agg ascending:agg,dc ascending:agg,dc"' in text
-    assert "data-error" not in text[:3000]
+def test_the_same_runs_make_the_same_page(report_page: Path) -> None:
+    before = report_page.read_bytes()
+    write_page(collect([report_page.parents[1] / "runs"]), report_page)
+    assert report_page.read_bytes() == before
