@@ -37,7 +37,8 @@ from torch import nn
 from ltds.core.files import write_json
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock
-from ltds.methods.meta_ltds import MetaLtds, MetaLtdsConfig
+from ltds.methods.meta_ltds import MetaLtds
+from ltds.methods.meta_ltds_config import MetaLtdsConfig
 from ltds.nn.backbones import BackboneSettings, build_backbone
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -77,7 +78,8 @@ def make(case: dict[str, Any]) -> tuple[MetaLtds, Batch]:
         backbone=build_backbone(BackboneSettings()) if whole else Shift(),
         features=FEATURES,
     )
-    method.to(memory_format=torch.channels_last)
+    if method.channels_last:  # the floor has the same network, so the same layout
+        method.to(memory_format=torch.channels_last)
     method.prototypes.present.copy_(torch.tensor(counts > 0))  # as after some epochs
     method.prototypes.value.uniform_()
     domains = torch.arange(DOMAINS).repeat_interleave(batch)

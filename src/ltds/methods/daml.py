@@ -96,6 +96,7 @@ class Daml(Method):
                 f"Expected two source domains or more for DAML, whose networks learn from each other, but got "
                 f"{len(task.sources)}. Use another method (ltds methods), or a dataset with more domains."
             )
+        self.channels_last = config.order == "first"
         self.criterion = Criterion(config.criterion, task)
         self.others = nn.ModuleList(fresh_network(backbone, self.classifier) for _ in task.sources[1:])
         self.register_buffer("warming", torch.tensor(config.warmup > 0))

@@ -80,6 +80,7 @@ class MetaLtds(Method):
                 f"Expected method.meta_test_domains to be less than the {domains} source domains, but got "
                 f"{config.meta_test_domains}: one must be left for meta-train. Set method.meta_test_domains=1 or 0."
             )
+        self.channels_last = not (config.order == "second" and config.meta_test_domains)
         self.criterion = Criterion(config.criterion, task)
         self.calibration = Criterion(CriterionSettings(name="dc"), task)
         self._name_classes(embeddings)
