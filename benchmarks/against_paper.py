@@ -21,6 +21,7 @@ from ltds.report.published import METRIC_KEYS, RESULTS, preset_averages
 
 SHOWN = ("Acc-U", "Acc", "H")
 SWAPS = 8
+TIMES = "A cell without ± has one seed. Seconds per step depend on the machine and on what else ran on it at the time."
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     words = parser.parse_args()
     (dataset,) = collect(words.runs).datasets
-    text = "\n".join([*table(dataset, words.table), "", *orders(dataset, words.table)]) + "\n"
+    text = "\n".join([*table(dataset, words.table), "", TIMES, "", *orders(dataset, words.table)]) + "\n"
     print(text)
     if words.out:
         write_text(words.out, text)

@@ -64,10 +64,10 @@ def show(collection: Collection, reference: str | None = None) -> None:
     """Print the tables, the answer, and a sentence for each thing that a reader of them should know."""
     from ltds.report.answer import answer
     from ltds.report.comparison_table import sentences
-    from ltds.report.table import legend, sheets_of, tables_of, terminal_rows
+    from ltds.report.table import cost_rows, legend, sheets_of, tables_of, terminal_rows
 
-    header, rows = terminal_rows(collection)
-    SCREEN.table(header, rows)
+    SCREEN.table(*terminal_rows(collection))
+    SCREEN.table(*cost_rows(collection))
     shown = []
     for dataset in collection.datasets:
         for sheet in sheets_of(dataset, reference)[:1]:  # the files have the other metrics
