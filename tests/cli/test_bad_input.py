@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,30 +13,10 @@ import pytest
 from PIL import Image
 from test_commands import QUICK, refused
 
-from ltds.cli.main import run as run_command
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    """The command line in this process, which saves importing torch forty times; test_commands.py uses real ones."""
-
-    def call(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-        monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "argv", ["ltds", *words])
-        capfd.readouterr()
-        code: object = 0
-        try:
-            run_command()
-        except SystemExit as stop:
-            code = stop.code
-        out, err = capfd.readouterr()
-        return subprocess.CompletedProcess(words, code or 0, out, err)  # type: ignore[call-overload, no-any-return]
-
-    return call
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Figures as files, and event files for TensorBoard, at the command line."""
 
-# ruff: noqa: F811 (a fixture is taken from another file, and its name used)
-
 from __future__ import annotations
 
 import subprocess
@@ -9,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_bad_input import command  # noqa: F401 (a fixture)
 from test_commands import QUICK
 
 from ltds.data.manifest import Manifest

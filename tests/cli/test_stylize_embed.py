@@ -6,7 +6,6 @@ import importlib.util
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,30 +14,12 @@ import pytest
 from PIL import Image
 from test_commands import refused
 
-from ltds.cli.main import run as run_command
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import StyledImage, missing_styles, write_style_list
 from ltds.semantics.archive import read_provenance
 from ltds.semantics.embeddings import ClassEmbeddings
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
-    def call(*words: str) -> subprocess.CompletedProcess[str]:
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["ltds", *words])
-        capfd.readouterr()
-        code: object = 0
-        try:
-            run_command()
-        except SystemExit as stop:
-            code = stop.code
-        out, err = capfd.readouterr()
-        return subprocess.CompletedProcess(words, code or 0, out, err)  # type: ignore[call-overload, no-any-return]
-
-    return call
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ order of `SHAPES`; the inner gradient is taken by a complex step (exact), the to
 from __future__ import annotations
 
 import numpy as np
+from derivative import complex_gradient, named
 
 from reference import equations as eq
 
@@ -27,12 +28,7 @@ SHAPES = {
 
 
 def unflatten(theta):
-    parameters, start = {}, 0
-    for name, shape in SHAPES.items():
-        size = int(np.prod(shape))
-        parameters[name] = np.asarray(theta[start : start + size]).reshape(shape)
-        start += size
-    return parameters
+    return named(theta, SHAPES)
 
 
 def projector(p, name, activation):
@@ -84,15 +80,6 @@ def meta_test(theta, case, views):
         aug = eq.aug(f_i, y_i, p["h.weight"], p["h.bias"], case["sigma"][y_i], case["strength"], counts)
         total = total + (eq.dc(logits, y_i, counts) + w[0] * mz2s + w[3] * aug) / len(y)
     return total
-
-
-def complex_gradient(function, theta, h=1e-30):
-    gradient = np.empty(len(theta))
-    for i in range(len(theta)):
-        moved = np.asarray(theta, dtype=complex)
-        moved[i] += 1j * h
-        gradient[i] = np.imag(function(moved)) / h
-    return gradient
 
 
 def real_views(views):

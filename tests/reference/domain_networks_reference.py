@@ -7,6 +7,7 @@ W, b in row-major order. What the methods draw is given.
 from __future__ import annotations
 
 import numpy as np
+from derivative import complex_gradient
 
 
 def size(case):
@@ -37,15 +38,6 @@ def ce(z, y, n=None):
 def softmax(z, T):
     mass = sum(np.exp(z_c / T) for z_c in z)
     return [np.exp(z_c / T) / mass for z_c in z]
-
-
-def complex_gradient(function, theta, h=1e-30):
-    gradient = np.empty(len(theta))
-    for i in range(len(theta)):
-        moved = np.asarray(theta, dtype=complex)
-        moved[i] += 1j * h
-        gradient[i] = np.imag(function(moved)) / h
-    return gradient
 
 
 # Epi-FCR (METHODS 2.5). Network 0 is the aggregated one, network 1 + n belongs to domain n.

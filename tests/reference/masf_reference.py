@@ -7,6 +7,7 @@ the order of `SHAPES`; gradients are taken by a complex step (exact), so that co
 from __future__ import annotations
 
 import numpy as np
+from derivative import complex_gradient, named
 
 PIXELS, D, C, HIDDEN, E = 3, 3, 4, 5, 2
 SHAPES = {
@@ -21,12 +22,7 @@ SHAPES = {
 
 
 def unflatten(theta):
-    parameters, start = {}, 0
-    for name, shape in SHAPES.items():
-        size = int(np.prod(shape))
-        parameters[name] = np.asarray(theta[start : start + size]).reshape(shape)
-        start += size
-    return parameters
+    return named(theta, SHAPES)
 
 
 def softmax(z):
@@ -115,15 +111,6 @@ def meta_losses(theta, case):
     return sum(pairs) / len(pairs), local_loss(embedded, [y_i for y in labels for y_i in y], case["margin"])
 
 
-def gradient(function, theta, h=1e-30):
-    found = np.empty(len(theta))
-    for i in range(len(theta)):
-        moved = np.asarray(theta, dtype=complex)
-        moved[i] += 1j * h
-        found[i] = np.imag(function(moved)) / h
-    return found
-
-
 def clip(flat, norm):
     """Each tensor shortened to the norm, if it is longer."""
     parts = []
@@ -135,13 +122,13 @@ def clip(flat, norm):
 
 def step(theta, case):
     """(theta', total loss, total gradient) of one step."""
-    inner = gradient(lambda t: task_loss(t, case), theta)
+    inner = complex_gradient(lambda t: task_loss(t, case), theta)
     fast = theta - case["inner_lr"] * clip(inner, case["clip_norm"])
 
     def meta(t):
         alignment, triplet = meta_losses(t, case)
         return case["alignment"] * alignment + case["triplet"] * triplet
 
-    outer = clip(gradient(meta, fast), case["clip_norm"])
+    outer = clip(complex_gradient(meta, fast), case["clip_norm"])
     total = task_loss(theta.astype(complex), case).real + np.real(meta(fast.astype(complex)))
     return fast, total, inner + outer

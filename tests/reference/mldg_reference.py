@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from derivative import complex_gradient
 
 PIXELS, D, C = 3, 2, 3
 SHAPES = {"backbone.weight": (D, PIXELS), "classifier.weight": (C, D), "classifier.bias": (C,)}
@@ -34,18 +35,9 @@ def meta_train(theta, batches, held, mean):
     return total / (len(batches) - 1) if mean else total
 
 
-def gradient(function, theta, h=1e-30):
-    found = np.empty(len(theta))
-    for i in range(len(theta)):
-        moved = np.asarray(theta, dtype=complex)
-        moved[i] += 1j * h
-        found[i] = np.imag(function(moved)) / h
-    return found
-
-
 def total(theta, batches, held, mean, a, b):
     """L_tr(theta) + b L_te(theta - a grad L_tr(theta))."""
-    fast = theta - a * gradient(lambda t: meta_train(t, batches, held, mean), theta)
+    fast = theta - a * complex_gradient(lambda t: meta_train(t, batches, held, mean), theta)
     return meta_train(theta, batches, held, mean) + b * cross_entropy(fast, *batches[held])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from collections.abc import Sequence
@@ -52,8 +53,6 @@ def write_index(out: Path, cells: Sequence[Cell]) -> None:
 
 def read_index(out: Path) -> list[Place]:
     """The cells of the benchmark in `out`."""
-    import json
-
     try:
         rows: list[dict[str, Any]] = json.loads((out / INDEX).read_text(encoding="utf-8"))
         return [Place(RunDirectory(out / "runs" / r["run"]), r["method"], r["held_out"], r["seed"]) for r in rows]

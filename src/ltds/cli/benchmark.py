@@ -113,7 +113,6 @@ def _executor(jobs: int, ray: str, cpus: int, gpus: float, fetch: bool) -> Execu
 
 def _run(cells: list[Cell], out: Path, executor: Executor, jobs: int, retry_failed: bool) -> None:
     from ltds.benchmark.runner import held, run_cells
-    from ltds.benchmark.standing import read_index
     from ltds.cli.live import watching
 
     with held(out):
@@ -126,10 +125,10 @@ def _run(cells: list[Cell], out: Path, executor: Executor, jobs: int, retry_fail
         except KeyboardInterrupt:
             SCREEN.say("Interrupted. The same command goes on where it stopped.")
             raise
-        _conclude(out, len(read_index(out)))
+        _conclude(out)
 
 
-def _conclude(out: Path, total: int) -> None:
+def _conclude(out: Path) -> None:
     """The table of what is finished, and a line for each failure."""
     from ltds.benchmark.standing import read_index, standing_of
     from ltds.cli.report import show
@@ -142,7 +141,7 @@ def _conclude(out: Path, total: int) -> None:
     for standing in failed:
         SCREEN.say(f"Failed: {standing.place.run.path.name}: {standing.error}")
     if failed:
-        SCREEN.say(f"{len(failed)} of {total} runs failed. Try them again with --retry-failed.")
+        SCREEN.say(f"{len(failed)} of {len(standings)} runs failed. Try them again with --retry-failed.")
         raise typer.Exit(1)
     SCREEN.say(f"Page: ltds report {out} --out report.html")
 

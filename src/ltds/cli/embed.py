@@ -115,8 +115,8 @@ def _attributes(wish: Wish) -> ClassEmbeddings:
 
 
 def _table(wish: Wish) -> ClassEmbeddings:
+    from ltds.core.files import sha256
     from ltds.semantics.embeddings import ClassEmbeddings
-    from ltds.semantics.word_vectors import sha256
 
     file = Path(wish.argument)
     made = ClassEmbeddings.from_table(file, key=wish.key or None).aligned_to(wish.manifest.classes)

@@ -33,38 +33,19 @@ def watching(cells: Sequence[Cell], jobs: int) -> Iterator[Callable[[Cell], None
         with Live(_View(places, jobs), console=Console(stderr=True), refresh_per_second=4, transient=True):
             yield lambda cell: None
         return
-    yield lambda cell: _line(cell, places, jobs)
+    looks = _Looks(places)
+    yield lambda cell: _line(cell, looks(), jobs)
 
 
-def _line(cell: Cell, places: Sequence[Place], jobs: int) -> None:
-    """One line of news, for logs."""
-    own = standing_of(Place(cell.run, cell.method, cell.held_out, cell.seed))
-    standings = [standing_of(place) for place in places]
-    over = sum(s.state in ("done", "failed") for s in standings)
-    if own.summary:
-        outcome = ", ".join(f"{name} {100 * v:.1f}" for key, name in METRICS if (v := own.summary.get(key)) is not None)
-    else:
-        outcome = f"FAILED: {own.error}"
-    left = time_left(standings, jobs)
-    eta = f", about {_duration(left)} left" if left else ""
-    SCREEN.say(
-        f"[{over}/{len(places)}{eta}] {cell.method} held out {cell.held_out or 'none'} seed {cell.seed}: {outcome}"
-    )
+class _Looks:
+    """Where all cells stand; a done one is read once, however often one looks."""
 
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = places
+        self._settled: dict[Place, Standing] = {}
 
-class _View:
-    """What the terminal shows; reads the run directories once a second, however often it is drawn."""
-
-    def __init__(self, places: Sequence[Place], jobs: int) -> None:
-        self._places, self._jobs = places, jobs
-        self._settled: dict[Place, Standing] = {}  # done cells need no second look
-        self._read, self._standings = 0.0, [standing_of(place) for place in places]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if time.monotonic() - self._read > REFRESH:
-            self._standings = [self._look(place) for place in self._places]
-            self._read = time.monotonic()
-        yield Group(_counts(self._standings, self._jobs), _bars(self._standings), _means(self._standings))
+    def __call__(self) -> list[Standing]:
+        return [self._look(place) for place in self._places]
 
     def _look(self, place: Place) -> Standing:
         if place not in self._settled:
@@ -73,6 +54,35 @@ class _View:
                 return found
             self._settled[place] = found
         return self._settled[place]
+
+
+def _line(cell: Cell, standings: Sequence[Standing], jobs: int) -> None:
+    """One line of news, for logs."""
+    own = next(s for s in standings if s.place.run == cell.run)
+    over = sum(s.state in ("done", "failed") for s in standings)
+    if own.summary:
+        outcome = ", ".join(f"{name} {100 * v:.1f}" for key, name in METRICS if (v := own.summary.get(key)) is not None)
+    else:
+        outcome = f"FAILED: {own.error}"
+    left = time_left(standings, jobs)
+    eta = f", about {_duration(left)} left" if left else ""
+    SCREEN.say(
+        f"[{over}/{len(standings)}{eta}] {cell.method} held out {cell.held_out or 'none'} seed {cell.seed}: {outcome}"
+    )
+
+
+class _View:
+    """What the terminal shows; reads the run directories once a second, however often it is drawn."""
+
+    def __init__(self, places: Sequence[Place], jobs: int) -> None:
+        self._look, self._jobs = _Looks(places), jobs
+        self._read, self._standings = 0.0, self._look()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if time.monotonic() - self._read > REFRESH:
+            self._standings = self._look()
+            self._read = time.monotonic()
+        yield Group(_counts(self._standings, self._jobs), _bars(self._standings), _means(self._standings))
 
 
 def status_table(standings: Sequence[Standing]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import tempfile
@@ -41,6 +42,12 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """JSON that any reader accepts: a NaN is a bug of ours, not a value, and raises."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def sha256(path: Path) -> str:
+    """The file's SHA-256, read piece by piece."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class LockedError(Exception):

@@ -85,8 +85,12 @@ class Session:
 
     def images(self, split: str) -> Iterator[tuple[Tensor, NDArray[np.int64]]]:
         """The split's images as the model sees them at test, with their row ids."""
+        return self.images_of(self.rows(split))
+
+    def images_of(self, rows: NDArray[np.int64]) -> Iterator[tuple[Tensor, NDArray[np.int64]]]:
+        """The images of these rows as the model sees them at test, with their row ids."""
         transform = EvalTransform(size=self.config.data.size)
-        return evaluation_batches(self.cache, self.manifest, self.rows(split), transform, device=self.device)
+        return evaluation_batches(self.cache, self.manifest, rows, transform, device=self.device)
 
 
 def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT) -> Session:

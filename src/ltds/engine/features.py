@@ -7,8 +7,6 @@ import torch
 from numpy.typing import NDArray
 
 from ltds.core.progress import SILENT, Progress
-from ltds.data.loading import evaluation_batches
-from ltds.data.transforms import EvalTransform
 from ltds.engine.assemble import Session
 from ltds.evaluation.features import FeatureTable, drawn_rows, half
 from ltds.stats.frechet import pairwise_frechet
@@ -18,11 +16,9 @@ from ltds.stats.frechet import pairwise_frechet
 def features_of(session: Session, rows: NDArray[np.int64], progress: Progress = SILENT) -> torch.Tensor:
     """f(x) of these images, (N,D) float32 on the session's device, in evaluation mode."""
     session.method.eval()
-    transform = EvalTransform(size=session.config.data.size)
-    batches = evaluation_batches(session.cache, session.manifest, rows, transform, device=session.device)
     found = []
     with progress.track("Keeping features", len(rows)) as advance:
-        for images, ids in batches:
+        for images, ids in session.images_of(rows):
             found.append(session.method.predict(images).features.flatten(1).float())
             advance(len(ids))
     return torch.cat(found)

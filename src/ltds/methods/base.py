@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import torch
 from torch import Tensor, nn
 
 from ltds.core.config import Settings
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.semantics.embeddings import ClassEmbeddings
+
+
+def weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+    """sum of w_k L_k over the terms there are."""
+    return torch.stack([weights[name] * value for name, value in terms.items()]).sum()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.soft_labels import soft_label_loss
-from ltds.methods.base import Method
+from ltds.methods.base import Method, weighted
 from ltds.methods.curriculum import Pairs, beta_at, draw_pairs, same_domain_probability
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -105,7 +105,7 @@ class Cumix(Method):
             features = self._look(pairs.mix(images), sizes)
             losses = self._mixed(pairs, features, labels, domains, clock.generator("criterion/images"))
             terms["images"] = _mean_over_domains(losses, sizes)
-        total = torch.stack([getattr(w, name) * term for name, term in terms.items()]).sum()
+        total = weighted(terms, w.model_dump())
         return StepLoss(total=total, terms={name: term.detach() for name, term in terms.items()})
 
     def predict(self, images: Tensor) -> Prediction:

@@ -17,7 +17,7 @@ from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.distillation import distillation, mixed_teacher
-from ltds.methods.base import Method, Phase
+from ltds.methods.base import Method, Phase, weighted
 from ltds.nn.inner_step import call_with, fast_weights, gradients, part
 from ltds.nn.known_gradient import known_gradient
 from ltds.nn.networks import Network, fresh_network
@@ -123,7 +123,7 @@ class Daml(Method):
             return self._aggregate(train, clock)
         second, w = self.config.order == "second", self.config.weights
         terms = self._meta_train(train, clock)
-        total = _weighted(terms, {"classification": 1.0, "distillation": w.distillation, "mix": w.mix})
+        total = weighted(terms, {"classification": 1.0, "distillation": w.distillation, "mix": w.mix})
 
         theta = {name: p for name, p in self.named_parameters() if p.requires_grad}
         inner = gradients(total, theta, second_order=second)
@@ -132,7 +132,7 @@ class Daml(Method):
             total = known_gradient(total, list(theta.values()), inner)
 
         outer = self._meta_test(test, self._nets(fast), clock)
-        total = total + _weighted(outer, {"meta_classification": w.meta_classification, "meta_mix": w.meta_mix})
+        total = total + weighted(outer, {"meta_classification": w.meta_classification, "meta_mix": w.meta_mix})
         return StepLoss(total, {name: value.detach() for name, value in (terms | outer).items()})
 
     def predict(self, images: Tensor) -> Prediction:
@@ -242,8 +242,3 @@ class Daml(Method):
 
         prefixes = ["", *(f"others.{i}." for i in range(len(self.others)))]
         return [Net(at(f"{prefix}backbone"), at(f"{prefix}classifier")) for prefix in prefixes]
-
-
-def _weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
-    """sum of w_k L_k over the terms there are."""
-    return torch.stack([weights[name] * value for name, value in terms.items()]).sum()

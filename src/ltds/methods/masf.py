@@ -15,7 +15,7 @@ from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.class_alignment import class_alignment
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.triplet import semihard_triplet
-from ltds.methods.base import Method
+from ltds.methods.base import Method, weighted
 from ltds.nn.inner_step import call_with, clipped, fast_weights, gradients, part
 from ltds.nn.known_gradient import known_gradient
 from ltds.nn.metric_net import MetricNet
@@ -86,7 +86,7 @@ class Masf(Method):
 
         terms = self._meta_losses(own, held, fast)
         weights = {"alignment": config.alignment, "triplet": config.triplet}
-        meta = torch.stack([weights[name] * value for name, value in terms.items()]).sum()
+        meta = weighted(terms, weights)
         outer = clipped(gradients(meta, fast), "per_tensor", config.clip_norm)  # first order: as if by theta
         together = [a + b for a, b in zip(inner, outer, strict=True)]
         total = known_gradient(task + meta, list(theta.values()), together)

@@ -19,7 +19,7 @@ from ltds.losses.alignment import align_prototypes, back_to_visual
 from ltds.losses.augmentation import augmentation, strength_at
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.margin_contrast import visual_to_semantic
-from ltds.methods.base import Method
+from ltds.methods.base import Method, weighted
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
 from ltds.nn.inner_step import call_with, fast_weights, gradients, part
 from ltds.nn.known_gradient import known_gradient
@@ -152,7 +152,7 @@ class MetaLtds(Method):
         prototypes = self.prototypes.blended(view.features, view.labels, view.domains)
         terms, sigma = self._meta_train(view, prototypes, strength, train, clock)
         weights = {"cls": 1.0, "z2s": w.z2s, "s2s": w.s2s, "s2z": w.s2z, "aug": w.augmentation}
-        total = _weighted(terms, weights) * (len(train) if self.config.sum_domains else 1)
+        total = weighted(terms, weights) * (len(train) if self.config.sum_domains else 1)
         if test:
             theta = {name: p for name, p in self.named_parameters() if p.requires_grad}  # line 11
             inner = gradients(total, theta, second_order=second)
@@ -163,7 +163,7 @@ class MetaLtds(Method):
 
             view = self._look(self._net(fast), batch, test)  # lines 13 to 16
             outer = self._meta_test(view, self._net(fast), prototypes.detach(), sigma, strength, clock)
-            total = total + w.meta_test * _weighted(outer, weights)  # line 17
+            total = total + w.meta_test * weighted(outer, weights)  # line 17
             terms |= {f"meta_{name}": value for name, value in outer.items()}
         self.prototypes.commit(prototypes)
         return StepLoss(total, {name: value.detach() for name, value in terms.items()})
@@ -352,8 +352,3 @@ class MetaLtds(Method):
     def _fused(self) -> bool | None:
         """Fused losses can be differentiated once; otherwise let the number of classes decide."""
         return False if self.config.order == "second" and self.config.meta_test_domains else None
-
-
-def _weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
-    """sum of w_k L_k over the terms there are."""
-    return torch.stack([weights[name] * value for name, value in terms.items()]).sum()

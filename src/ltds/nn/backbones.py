@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ltds.core.config import Settings
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.names import find_or_import
+from ltds.core.tensors import read_tensors
 from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet, Stem
 from ltds.nn.small import TinyNet
 
@@ -109,11 +110,7 @@ def load_weights(backbone: nn.Module, file: Path) -> None:
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:
     try:
-        if file.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            return dict(load_file(file))
-        state = torch.load(file, map_location="cpu", weights_only=True)
+        state = read_tensors(file)
     except Exception as error:  # each format has its own family of errors; all mean the same to the user
         raise CheckpointError(
             f"Expected '{file}' to be a file of weights (.safetensors, or .pth with tensors only), but got: {error}"

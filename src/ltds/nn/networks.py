@@ -8,9 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ltds.nn.resnet import ResNet
-from ltds.nn.small import TinyNet
-
 
 class Network(nn.Module):
     """A domain's own backbone f and classifier h: h(f(x)) are its logits (N,C)."""
@@ -44,18 +41,7 @@ def fresh_copy(module: nn.Module) -> nn.Module:
         return twin
     if callable(draw):
         draw()
-    elif isinstance(twin, ResNet | TinyNet):
-        _draw_own(twin)
     return twin
-
-
-def _draw_own(module: ResNet | TinyNet) -> None:
-    """Our own networks: each layer by torch's rule, and the convolutions of a ResNet as its constructor draws them."""
-    for layer in module.modules():
-        if isinstance(layer, nn.Conv2d | _BatchNorm):
-            layer.reset_parameters()
-        if isinstance(layer, nn.Conv2d) and isinstance(module, ResNet):
-            nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
 
 
 def _was_trained(module: nn.Module) -> bool:

@@ -94,6 +94,14 @@ class ResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, by the law of the constructor."""
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d | nn.BatchNorm2d):
+                module.reset_parameters()
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
     def _stage(self, block: type[BasicBlock] | type[Bottleneck], width: int, blocks: int, stride: int) -> nn.Sequential:
         outputs = width * block.expansion
         downsample = None

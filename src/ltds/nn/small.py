@@ -21,6 +21,12 @@ class TinyNet(nn.Module):
             nn.AdaptiveAvgPool2d(1),
         )
 
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, by the law of the constructor."""
+        for layer in self.body:
+            if isinstance(layer, nn.Conv2d | nn.BatchNorm2d):
+                layer.reset_parameters()
+
     @property
     def stages(self) -> tuple[nn.Module, ...]:
         """The modules whose outputs are feature maps (N,C,H,W), early to late: each convolution, each rectifier."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from ltds.core.errors import DataError
+from ltds.evaluation.statistics import midranks
 
 FEWEST = 3  # two methods always agree or disagree entirely
 
@@ -69,7 +70,7 @@ def kendall(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 def ranks(values: Sequence[float]) -> list[float]:
     """1 for the highest; equal values share the mean of their places."""
-    return [sum(v > value for v in values) + (1 + sum(v == value for v in values)) / 2 for value in values]
+    return [float(rank) for rank in midranks([-value for value in values])]
 
 
 def _swaps(methods: Sequence[str], first: Sequence[float], second: Sequence[float]) -> tuple[Swap, ...]:

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from ltds.core.errors import DataError, expected
+from ltds.core.files import sha256
 from ltds.semantics.embeddings import ClassEmbeddings
-from ltds.semantics.word_vectors import sha256
 
 Pool = Literal["mean", "cls"]
 BATCH = 32

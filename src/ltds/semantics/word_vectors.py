@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, cast
@@ -13,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from ltds.core.errors import DataError, expected
+from ltds.core.files import sha256
 from ltds.semantics.embeddings import ClassEmbeddings
 from ltds.semantics.texts import words
 
@@ -45,11 +45,6 @@ def from_word_vectors(file: Path, classes: Sequence[str], aliases: Mapping[str, 
         "words": {name: [chosen[word] for word in words(text)] for name, text in texts.items()},
     }
     return ClassEmbeddings(tuple(classes), torch.from_numpy(np.stack(rows)), provenance)
-
-
-def sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _forms(word: str) -> tuple[str, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ltds.core.errors import DataError, expected
+from ltds.core.files import sha256
 
 LINK = "source"
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
@@ -72,7 +72,7 @@ def digests(files: Iterable[Path]) -> dict[str, str]:
             times += 1
             name = f"{file.name} ({times})"
         if file.is_file():
-            found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+            found[name] = sha256(file)
     return found
 
 

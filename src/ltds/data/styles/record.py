@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ltds.core.errors import DataError, expected
-from ltds.core.files import write_json
+from ltds.core.files import sha256, write_json
 from ltds.core.names import find
 from ltds.data.styles import STYLES
 from ltds.data.styles.make import Means
@@ -52,5 +51,4 @@ def _read(file: Path) -> dict[str, Mapping[str, object]]:
 def _sha256(file: Path) -> str:
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a file of weights", "nothing there", "Check the path after --weights."))
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256(file)

@@ -6,10 +6,10 @@ import pickle
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 
 from ltds.core.errors import DataError, expected
+from ltds.core.tensors import read_tensors
 
 SHOWN = 3
 
@@ -20,12 +20,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
         raise DataError(expected(f"'{file}'", "a file of weights", "nothing there", "Check the path after --weights."))
     remedy = "Copy it again from its source: it is damaged, or another kind of file."
     try:
-        if file.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            found: object = load_file(file)
-        else:
-            found = torch.load(file, map_location="cpu", weights_only=True)
+        found = read_tensors(file)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise DataError(expected(f"'{file}'", "a file of tensors", f"'{reason}'", remedy)) from error
