@@ -1,8 +1,8 @@
-"""Decoded images in one memory-mapped file: built once per (manifest, size), with a bar, then opened in no time.
+"""Decoded images in memory-mapped files: built once per (manifest, size), with a bar, then opened in no time.
 
-`<root>/.cache/<checksum[:16]>-<size>/` holds `pixels.u8` (the (h,w,3) bytes of each image, one after the other, in
-the manifest's order), `index.npy` (N,3: offset, h, w) and `source.txt` (what it was made from). Images keep their
-aspect, so that random and central crops see what they would see in the file.
+`<root>/.cache/<checksum[:16]>-<size>/` holds `pixels-00000.u8`, ... (the (h,w,3) bytes of each image, one after the
+other, in the manifest's order, PART images to a file), `index.npy` (N,3: offset in its file, h, w) and `source.txt`
+(what it was made from). Images keep their aspect, so that random and central crops see what they would see in the file.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from torch import Tensor
 
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.data.ahead import ahead
-from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
+from ltds.data.parts import Decoded, Part, decode_parts
 from ltds.data.stylelist import require_styles
 
-LAYOUT = 1  # raise it when the files or the decoding change: caches made before are then built again
-PIXELS, INDEX, SOURCE = "pixels.u8", "index.npy", "source.txt"
+LAYOUT = 2  # raise it when the files or the decoding change: caches made before are then built again
+INDEX, SOURCE = "index.npy", "source.txt"
+PART = 512  # images in a file of pixels
+WORTH_PROCESSES = 2**24  # bytes of image files: below, about half a second of decoding, processes do not pay
 SHOWN = 10
 
 
 class ImageCache:
     """The images of a manifest, shorter side at most `size`, by row id."""
 
-    def __init__(self, checksum: str, size: int, index: NDArray[np.int64], pixels: Tensor) -> None:
+    def __init__(self, checksum: str, size: int, index: NDArray[np.int64], pixels: list[Tensor]) -> None:
         self.checksum = checksum
         self.size = size
         self._index = index
@@ -53,12 +54,13 @@ class ImageCache:
         if size < 1:
             raise ConfigError(expected("the image size", "at least 1 pixel", size, "Use --set data.size=64."))
         folder = manifest.root / ".cache" / f"{manifest.checksum[:16]}-{size}"
-        source = _source(manifest)
+        source, weight = _source(manifest)
         found = _read(folder, source, len(manifest))
         if found is None:
             require_styles(manifest.root)
             try:
-                _build(manifest, size, folder, source, workers or os.cpu_count() or 1, progress)
+                processes = (workers or os.cpu_count() or 1) if weight >= WORTH_PROCESSES else 1
+                _build(manifest, size, folder, source, processes, progress)
             except OSError as error:
                 rule = "a folder that can be written to, with room for the decoded images"
                 remedy = "Make room or give yourself the right to write; or copy the dataset to where you have both."
@@ -71,56 +73,61 @@ class ImageCache:
         return len(self._index)
 
     def image(self, row: int) -> Tensor:
-        """(3,h,w) uint8, a view into the memory-mapped file: read it, never write to it (clone it first)."""
+        """(3,h,w) uint8, a view into a memory-mapped file: read it, never write to it (clone it first)."""
         offset, height, width = self._index[row].tolist()
-        return self._pixels[offset : offset + height * width * 3].view(height, width, 3).permute(2, 0, 1)
+        return self._pixels[row // PART][offset : offset + height * width * 3].view(height, width, 3).permute(2, 0, 1)
 
 
-def _source(manifest: Manifest) -> str:
-    """What a cache is made from, in one hash: manifest, layout, and each file's byte size and time of change.
+def _source(manifest: Manifest) -> tuple[str, int]:
+    """What a cache is made from, in one hash: manifest, layout, each file's bytes and time of change. And all bytes.
 
     Reading each file's content instead would cost as much as building the cache.
     """
     digest = hashlib.sha256(f"{LAYOUT} {manifest.checksum}".encode())
+    weight = 0
     for path in manifest.paths:
         try:
             status = os.stat(os.path.join(manifest.root, path))  # Path is three times slower
+            weight += status.st_size
             digest.update(f" {status.st_size} {status.st_mtime_ns}".encode())
         except OSError:  # the build will decode it, fail, and name it
             digest.update(b" missing")
-    return digest.hexdigest()
+    return digest.hexdigest(), weight
 
 
-def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], Tensor] | None:
+def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list[Tensor]] | None:
     """Index and mapped pixels, or None where there is no whole, current cache."""
     try:
         if (folder / SOURCE).read_text(encoding="utf-8") != source:
             return None
         index = np.load(folder / INDEX)
-        if index.shape != (rows, 3) or (folder / PIXELS).stat().st_size != _end(index[-1]):
+        if index.shape != (rows, 3):
             return None
         # Read-only: a private writable map counts as memory, and one larger than the machine's would be refused.
-        pixels = np.memmap(folder / PIXELS, dtype=np.uint8, mode="r")
+        pixels = [np.memmap(folder / _name(first), dtype=np.uint8, mode="r") for first in range(0, rows, PART)]
     except (OSError, ValueError, EOFError):
         return None
+    for first, part in zip(range(0, rows, PART), pixels, strict=True):
+        offset, height, width = index[min(first + PART, rows) - 1].tolist()
+        if len(part) != offset + height * width * 3:
+            return None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return index, torch.from_numpy(pixels)
+        return index, [torch.from_numpy(part) for part in pixels]
 
 
-def _end(entry: NDArray[np.int64]) -> int:
-    offset, height, width = entry.tolist()
-    return int(offset + height * width * 3)
+def _name(first: int) -> str:
+    return f"pixels-{first // PART:05d}.u8"
 
 
-def _build(manifest: Manifest, size: int, folder: Path, source: str, workers: int, progress: Progress) -> None:
+def _build(manifest: Manifest, size: int, folder: Path, source: str, processes: int, progress: Progress) -> None:
     """Make the folder under another name and give it its own when complete, so that nobody meets half a cache."""
     folder.parent.mkdir(exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".building-{folder.name}-"))
     try:
         new = work / "new"
         new.mkdir()
-        index = _write_pixels(manifest, size, new / PIXELS, workers, progress)
+        index = _write_pixels(manifest, size, new, processes, progress)
         np.save(new / INDEX, index)
         (new / SOURCE).write_text(source, encoding="utf-8")
         _put(new, folder, work)
@@ -146,35 +153,24 @@ def _put(new: Path, folder: Path, work: Path) -> None:
     raise OSError(f"'{folder}' is replaced by other processes again and again")
 
 
-def _write_pixels(manifest: Manifest, size: int, file: Path, workers: int, progress: Progress) -> NDArray[np.int64]:
-    """(N,3) offset, h, w of each image, its bytes written; only a few images per worker are in memory at a time."""
-
-    def attempt(path: str) -> NDArray[np.uint8] | DataError:
-        try:
-            return decode(manifest.root / path, size)
-        except DataError as error:
-            return error
-
-    index = np.zeros((len(manifest), 3), dtype=np.int64)
-    problems: list[str] = []
-    images = ahead(attempt, manifest.paths, threads=workers, window=4 * workers)
-    with (
-        contextlib.closing(images),
-        file.open("wb") as stream,
-        progress.track("Decoding images", len(manifest)) as advance,
-    ):
-        for row, image in enumerate(images):
-            if isinstance(image, DataError):
-                problems.append(str(image))
-            elif not problems:
-                index[row] = (stream.tell(), *image.shape[:2])
-                stream.write(image.data)
-            advance()
-        stream.flush()
-        os.fsync(stream.fileno())
+def _write_pixels(manifest: Manifest, size: int, new: Path, processes: int, progress: Progress) -> NDArray[np.int64]:
+    """(N,3) offset, h, w of each image, its bytes written; no more than an image of each process is in memory."""
+    images = [os.path.join(manifest.root, path) for path in manifest.paths]
+    firsts = range(0, len(images), PART)
+    parts = [Part(images[first : first + PART], size, str(new / _name(first))) for first in firsts]
+    with progress.track("Decoding images", len(images)) as advance:
+        results = decode_parts(parts, processes, advance)
+    problems = [problem for result in results for problem in result.problems]
     if problems:
         raise DataError(_report(manifest, problems))
-    return index
+    return np.concatenate([_entries(result) for result in results])
+
+
+def _entries(part: Decoded) -> NDArray[np.int64]:
+    """(n,3) where the images of a part begin in its file, and their heights and widths."""
+    shapes = np.array(part.shapes, dtype=np.int64)
+    ends = np.cumsum(3 * shapes[:, 0] * shapes[:, 1])
+    return np.column_stack([np.concatenate([[0], ends[:-1]]), shapes])
 
 
 def _report(manifest: Manifest, problems: list[str]) -> str:

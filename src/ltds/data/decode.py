@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from ltds.core.errors import DataError, expected
+
+if TYPE_CHECKING:  # processes that only decode start sooner without it
+    import numpy as np
+    from numpy.typing import NDArray
 
 REMEDY = (
     "Copy the file again from its source; or delete its line from manifest.csv "
@@ -28,7 +32,14 @@ _UPRIGHT = {  # EXIF orientation -> what turns the stored pixels upright
 
 
 def decode(path: Path, size: int | None) -> NDArray[np.uint8]:
-    """(h,w,3) RGB pixels of the file; with `size`, the shorter side brought down to it, aspect kept, antialiased.
+    """(h,w,3) RGB pixels of the file, as `decoded` gives them."""
+    import numpy as np
+
+    return np.array(decoded(path, size))
+
+
+def decoded(path: str | Path, size: int | None) -> Image.Image:
+    """The file as an RGB image; with `size`, the shorter side brought down to it, aspect kept, antialiased.
 
     It never enlarges: an image smaller than `size` comes as it is, and the transforms, which know their output size,
     enlarge it once. Transparent pixels show white; of an animation the first frame counts; the camera's orientation
@@ -45,14 +56,14 @@ def decode(path: Path, size: int | None) -> NDArray[np.uint8]:
     except FileNotFoundError as error:
         raise DataError(expected(f"image '{path}'", "a file", "nothing: it does not exist", REMEDY)) from error
     except UnidentifiedImageError as error:
-        got = "an empty file (0 bytes)" if path.stat().st_size == 0 else "a file that is no image Pillow can read"
+        got = "an empty file (0 bytes)" if os.stat(path).st_size == 0 else "a file that is no image Pillow can read"
         raise DataError(expected(f"image '{path}'", "a readable image", got, REMEDY)) from error
     # Pillow's plugins raise all of these on damaged files; SyntaxError is its word for a broken header.
     except (OSError, SyntaxError, ValueError, IndexError, EOFError, Image.DecompressionBombError) as error:
         raise DataError(expected(f"image '{path}'", "a whole, readable image", f"'{error}'", REMEDY)) from error
 
 
-def _decode(path: Path, size: int | None) -> NDArray[np.uint8]:
+def _decode(path: str | Path, size: int | None) -> Image.Image:
     with Image.open(path) as file:
         wanted = _wanted(file.size, size)
         drafted = file.draft(None, (2 * wanted[0], 2 * wanted[1]))  # None for anything but a JPEG
@@ -64,7 +75,7 @@ def _decode(path: Path, size: int | None) -> NDArray[np.uint8]:
             # A fraction's last row and column may stand for less than whole pixels: the box says how much of them.
             image = image.resize(wanted, Image.Resampling.BILINEAR, box=None if drafted is None else drafted[1])
         turn = _UPRIGHT.get(file.getexif().get(ExifTags.Base.Orientation, 1))
-        return np.array(image if turn is None else image.transpose(turn))
+        return image if turn is None else image.transpose(turn)
 
 
 def _wanted(stored: tuple[int, int], size: int | None) -> tuple[int, int]:
@@ -76,7 +87,7 @@ def _wanted(stored: tuple[int, int], size: int | None) -> tuple[int, int]:
     return (size, longer) if stored[0] <= stored[1] else (longer, size)
 
 
-def _rgb(image: Image.Image, path: Path) -> Image.Image:
+def _rgb(image: Image.Image, path: str | Path) -> Image.Image:
     if image.mode.startswith("I"):
         return _from_integers(image, path)
     if image.mode in ("F", "LAB"):
@@ -88,8 +99,10 @@ def _rgb(image: Image.Image, path: Path) -> Image.Image:
     return image.convert("RGB")
 
 
-def _from_integers(image: Image.Image, path: Path) -> Image.Image:
+def _from_integers(image: Image.Image, path: str | Path) -> Image.Image:
     """16-bit grey scaled to 8 bits: 65535 becomes 255 (Pillow's own conversion would clip at 255)."""
+    import numpy as np
+
     values = np.asarray(image).astype(np.int64)
     if values.min() < 0 or values.max() > 65535:
         got = f"values from {values.min()} to {values.max()}"

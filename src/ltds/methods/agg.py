@@ -15,7 +15,7 @@ from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.adjustment import adjusted_after_training
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.margin_contrast import visual_to_semantic
-from ltds.methods.base import Method
+from ltds.methods.base import Method, seen_by
 from ltds.nn.mixstyle import MixStyle, MixStyleSettings
 from ltds.nn.projector import Projector
 from ltds.semantics.embeddings import ClassEmbeddings
@@ -25,12 +25,13 @@ class AggConfig(Settings):
     """`criterion`: a name (ce, bsce, dc, equal, adjusted) or a group with its settings.
 
     `posthoc_tau`: predict with z - tau log prior (0: off). `z2s`: the weight of L_z2s, which needs class embeddings (0:
-    off), with its `margin` and `temperature`.
+    off), with its `margin` and `temperature`. `joint_forward`: all domains in one pass, so BatchNorm sees them mixed.
     """
 
     criterion: CriterionSettings = CriterionSettings()
     posthoc_tau: NonNegativeFloat = 0.0
     mixstyle: MixStyleSettings = MixStyleSettings()
+    joint_forward: bool = False
     z2s: NonNegativeFloat = 0.0
     margin: NonNegativeFloat = 0.1
     temperature: PositiveFloat = 1 / 30
@@ -42,6 +43,8 @@ class AggConfig(Settings):
                 f"posthoc_tau with criterion '{self.criterion.name}' is doing both forms of adjustment, in the loss "
                 "and after training: set posthoc_tau=0, or criterion=ce"
             )
+        if self.joint_forward and self.mixstyle.p:
+            raise ValueError("joint_forward has no effect with MixStyle, which always takes all domains in one pass")
         fields = type(self).model_fields
         for name in ("margin", "temperature"):
             if not self.z2s and getattr(self, name) != fields[name].default:
@@ -52,7 +55,8 @@ class AggConfig(Settings):
 class Agg(Method):
     """mean over source domains of criterion(h(f(x)), y) + w L_z2s(e(f(x)), y), each domain in its own forward pass.
 
-    METHODS 0.3: BatchNorm sees one domain at a time; with MixStyle all domains at once, to mix them (METHODS 2.6).
+    METHODS 0.3: BatchNorm sees one domain at a time; with MixStyle all domains at once, to mix them (METHODS 2.6), and
+    by option without it.
     """
 
     Config = AggConfig
@@ -97,12 +101,11 @@ class Agg(Method):
 
     def _features(self, batch: Batch, clock: Clock) -> list[Tensor]:
         """f(x) of each source domain, (N_d,D)."""
-        domains = range(len(self.task.sources))
+        parts = [batch.of(domain) for domain in range(len(self.task.sources))]
         if self.mixstyle is None:
-            return [self.backbone(batch.of(domain).images) for domain in domains]
-        with self.mixstyle.mixing(batch.domains, clock.generator("mixstyle")):
-            together = self.backbone(batch.images)
-        return [together[batch.domains == domain] for domain in domains]
+            return seen_by(self.backbone, parts, joint=self.config.joint_forward)
+        with self.mixstyle.mixing(torch.cat([own.domains for own in parts]), clock.generator("mixstyle")):
+            return seen_by(self.backbone, parts, joint=True)
 
     def _to_semantics(self, features: Tensor, labels: Tensor) -> Tensor:
         """The mean of L_z2s, Eq. (3), without counts. The projector e has no part in prediction."""

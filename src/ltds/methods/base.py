@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -14,6 +15,15 @@ from ltds.core.config import Settings
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.semantics.embeddings import ClassEmbeddings
+
+
+def seen_by(f: Callable[[Tensor], Tensor], parts: Sequence[Batch], *, joint: bool) -> list[Tensor]:
+    """f(x) of each part: each in a pass of its own, so that BatchNorm sees one domain at a time, or all in one pass."""
+    if not joint:
+        return [f(part.images) for part in parts]
+    together = f(torch.cat([part.images for part in parts]))
+    ends = list(accumulate(len(part) for part in parts))
+    return list(together.tensor_split(ends[:-1]))
 
 
 def weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:

@@ -17,7 +17,7 @@ from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.distillation import distillation, mixed_teacher
-from ltds.methods.base import Method, Phase, weighted
+from ltds.methods.base import Method, Phase, seen_by, weighted
 from ltds.nn.inner_step import call_with, fast_weights, gradients, part
 from ltds.nn.known_gradient import known_gradient
 from ltds.nn.networks import Network, fresh_network
@@ -38,7 +38,7 @@ class DamlConfig(Settings):
 
     `own`, `others`: the Dirichlet law of the mixed features, the other way round in the meta-objective. `warmup`: the
     share of the run that trains one network on all domains, which then becomes every network; `lr_after`: the factor on
-    the learning rate from then on.
+    the learning rate from then on. `joint_forward`: each network takes all domains in one pass.
     """
 
     criterion: CriterionSettings = CriterionSettings()
@@ -50,6 +50,7 @@ class DamlConfig(Settings):
     inner_lr: NonNegativeFloat = 0.01
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.0
     lr_after: PositiveFloat = 0.1
+    joint_forward: bool = False
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> DamlConfig:
@@ -150,7 +151,7 @@ class Daml(Method):
 
     def _aggregate(self, parts: Sequence[Batch], clock: Clock) -> StepLoss:
         """The warm-up: Agg with the first network, on one batch of each domain, as Agg itself."""
-        logits = [self.classifier(self.backbone(own.images)) for own in parts]
+        logits = [self.classifier(x) for x in seen_by(self.backbone, parts, joint=self.config.joint_forward)]
         losses = [self._classify(f"agg/{n}", z, parts[n], clock) for n, z in enumerate(logits)]
         total = torch.stack(losses).mean()
         return StepLoss(total, {"classification": total.detach()})
@@ -158,7 +159,8 @@ class Daml(Method):
     def _meta_train(self, parts: Sequence[Batch], clock: Clock) -> dict[str, Tensor]:
         """sum_n CE(z_n(x_n)), sum_n KD_n, sum_n DirMix_n at theta; every network sees every domain, once."""
         w, nets = self.config.weights, self._nets()
-        features = [[net.f(own.images) for own in parts] for net in nets]  # [network][domain]: (N,D)
+        joint = self.config.joint_forward
+        features = [seen_by(net.f, parts, joint=joint) for net in nets]  # [network][domain]: (N,D)
         logits = [net.h(features[n][n]) for n, net in enumerate(nets)]
         losses = [self._classify(f"own/{n}", z, parts[n], clock) for n, z in enumerate(logits)]
         terms = {"classification": torch.stack(losses).sum()}
@@ -172,7 +174,7 @@ class Daml(Method):
     def _meta_test(self, parts: Sequence[Batch], nets: Sequence[Net], clock: Clock) -> dict[str, Tensor]:
         """sum_n sum_{m != n} CE(z'_m(x_n)), sum_n DirMix'_n at theta', on images that meta-train did not see."""
         w, terms = self.config.weights, {}
-        features = [[net.f(own.images) for own in parts] for net in nets]
+        features = [seen_by(net.f, parts, joint=self.config.joint_forward) for net in nets]
         if w.meta_classification:
             pairs = [(m, n) for m in range(len(nets)) for n in range(len(parts)) if m != n]
             losses = [self._classify(f"meta/{m}/{n}", nets[m].h(features[m][n]), parts[n], clock) for m, n in pairs]

@@ -13,12 +13,16 @@ from ltds.core.config import Settings
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.names import find_or_import
 from ltds.core.tensors import read_tensors
+from ltds.nn.efficientnet import EfficientNetLite, imagenet_weights
 from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet, Stem
 from ltds.nn.small import TinyNet
 
 
 class BackboneSettings(Settings):
-    """Which network maps images to features. `stem` and `width` belong to the ResNets."""
+    """Which network maps images to features. `stem` and `width` belong to the ResNets.
+
+    `weights`: a file of weights, or "imagenet" for efficientnet-lite0, whose package brings them; "" draws new ones.
+    """
 
     name: str = "resnet10"
     stem: Stem = "imagenet"
@@ -32,6 +36,7 @@ BACKBONES: dict[str, Callable[[BackboneSettings], nn.Module]] = {
     "resnet18": lambda s: ResNet(BasicBlock, (2, 2, 2, 2), stem=s.stem, width=s.width),
     "resnet34": lambda s: ResNet(BasicBlock, (3, 4, 6, 3), stem=s.stem, width=s.width),
     "resnet50": lambda s: ResNet(Bottleneck, (3, 4, 6, 3), stem=s.stem, width=s.width),
+    "efficientnet-lite0": lambda s: EfficientNetLite(),
 }
 
 
@@ -50,7 +55,9 @@ def build_backbone(settings: BackboneSettings) -> nn.Module:
             f"Expected backbone '{settings.name}' to be a torch.nn.Module, but got a {type(backbone).__name__}. "
             "Name a class or a function that returns a module."
         )
-    if settings.weights:
+    if isinstance(backbone, EfficientNetLite) and settings.weights == "imagenet":
+        load_weights(backbone.layers, imagenet_weights())
+    elif settings.weights:
         load_weights(backbone, Path(settings.weights))
     return backbone
 
@@ -90,11 +97,11 @@ def feature_width(backbone: nn.Module, size: int) -> int:
 
 
 def load_weights(backbone: nn.Module, file: Path) -> None:
-    """Load a state dict in the backbone's own key names; classifier entries ("fc.") are left out.
+    """Load a state dict in the backbone's own key names; classifier entries ("fc.", "_fc.") are left out.
 
     Files are read as tensors only (safetensors, or torch's weights-only mode): they cannot execute code.
     """
-    state = {key: value for key, value in _read_tensors(file).items() if not key.startswith("fc.")}
+    state = {key: value for key, value in _read_tensors(file).items() if not key.startswith(("fc.", "_fc."))}
     own = backbone.state_dict()
     missing = sorted(k for k in own.keys() - state.keys() if not k.endswith("num_batches_tracked"))
     unknown = sorted(state.keys() - own.keys())

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 from ltds.core.errors import ConfigError, DataError
 from ltds.data import cache as cache_module
+from ltds.data import parts as parts_module
 from ltds.data.cache import ImageCache
 from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
@@ -62,7 +64,7 @@ def test_images_are_what_decode_gives_and_the_bar_tells_of_each(dataset: Dataset
 def test_second_open_reads_no_image_file(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest, bar = dataset(), Bar()
     first = ImageCache.open(manifest, 16)
-    monkeypatch.setattr(cache_module, "decode", None)
+    monkeypatch.setattr(parts_module, "decoded", None)
     second = ImageCache.open(manifest, 16, progress=bar)
     assert bar.tracked == []
     assert all(torch.equal(first.image(r), second.image(r)) for r in range(len(manifest)))
@@ -101,7 +103,7 @@ def test_a_touched_file_of_the_same_length_is_noticed(dataset: Dataset) -> None:
     assert bar.done == len(manifest)
 
 
-@pytest.mark.parametrize("name", ["pixels.u8", "index.npy", "source.txt"])
+@pytest.mark.parametrize("name", ["pixels-00000.u8", "index.npy", "source.txt"])
 @pytest.mark.parametrize("damage", ["cut", "empty", "missing"])
 def test_a_damaged_cache_is_built_again(dataset: Dataset, name: str, damage: str) -> None:
     manifest, bar = dataset(per_pair=1), Bar()
@@ -147,8 +149,21 @@ def test_of_many_bad_images_ten_are_shown(dataset: Dataset) -> None:
     assert lines[-1] == "- ... and 3 more"
 
 
-def test_an_interrupted_build_leaves_nothing_and_no_thread(dataset: Dataset) -> None:
+@pytest.mark.parametrize("worth", [0, 2**24])
+def test_an_interrupted_build_leaves_nothing_no_thread_and_no_process(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch, worth: int
+) -> None:
     manifest = dataset()
+    monkeypatch.setattr(cache_module, "WORTH_PROCESSES", worth)
+    monkeypatch.setattr(cache_module, "PART", 5)
+    started: list[subprocess.Popen[str]] = []
+    start = parts_module._start
+
+    def remembered() -> subprocess.Popen[str]:
+        started.append(start())
+        return started[-1]
+
+    monkeypatch.setattr(parts_module, "_start", remembered)
 
     class Stop(Bar):
         @contextmanager
@@ -159,9 +174,11 @@ def test_an_interrupted_build_leaves_nothing_and_no_thread(dataset: Dataset) -> 
             yield advance
 
     with pytest.raises(KeyboardInterrupt):
-        ImageCache.open(manifest, 16, progress=Stop())
+        ImageCache.open(manifest, 16, workers=2, progress=Stop())
     assert os.listdir(manifest.root / ".cache") == []
-    assert not [t for t in threading.enumerate() if t.name.startswith("ltds-ahead")]
+    assert not [t for t in threading.enumerate() if t.name.startswith("ltds-parts")]
+    assert len(started) == (1 if worth == 0 else 0), "this process works too"
+    assert all(process.returncode is not None for process in started)
     assert_holds_the_images(ImageCache.open(manifest, 16), manifest, 16)
 
 
@@ -185,33 +202,60 @@ def test_builders_at_once_do_not_harm_each_other(dataset: Dataset) -> None:
     assert os.listdir(manifest.root / ".cache") == [folder(manifest, 16).name]
 
 
-def test_few_images_are_in_memory_at_a_time(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    manifest = dataset(per_pair=8)
-    begun, done = 0, 0
-    most = 0
-    lock = threading.Lock()
+def test_processes_make_what_this_one_makes(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_module, "PART", 2)
+    manifest, bar = dataset(size=(20, 26)), Bar()
+    ImageCache.open(manifest, 16)
+    alone = {file.name: file.read_bytes() for file in folder(manifest, 16).iterdir()}
+    shutil.rmtree(manifest.root / ".cache")
+    monkeypatch.setattr(cache_module, "WORTH_PROCESSES", 0)
+    cache = ImageCache.open(manifest, 16, workers=2, progress=bar)
+    assert bar.done == len(manifest)
+    assert {file.name: file.read_bytes() for file in folder(manifest, 16).iterdir()} == alone
+    assert_holds_the_images(cache, manifest, 16)
 
-    def counting(path: Path, size: int) -> np.ndarray:
-        nonlocal begun, most
-        with lock:
-            begun += 1
-            most = max(most, begun - done)
-        return decode(path, size)
 
-    class Counter(Bar):
-        @contextmanager
-        def track(self, title: str, total: int, already: int = 0) -> Iterator[Callable[..., None]]:
-            def advance(amount: int = 1, note: str = "") -> None:
-                nonlocal done
-                with lock:
-                    done += 1
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_dataset_of_many_parts(dataset: Dataset, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    monkeypatch.setattr(cache_module, "PART", 5)
+    monkeypatch.setattr(cache_module, "WORTH_PROCESSES", 0)
+    manifest = dataset(size=(20, 26))
+    assert len(manifest) % 5, "the last part is not full"
+    cache = ImageCache.open(manifest, 16, workers=workers)
+    assert_holds_the_images(cache, manifest, 16)
+    assert len(list(folder(manifest, 16).glob("pixels-*.u8"))) == -(-len(manifest) // 5)
+    (manifest.root / manifest.paths[2]).write_bytes(b"")
+    (manifest.root / manifest.paths[8]).unlink()
+    with pytest.raises(DataError) as caught:
+        ImageCache.open(manifest, 16, workers=workers)
+    title, *lines = str(caught.value).splitlines()
+    assert title == f"2 of {len(manifest)} images of 'tiny' cannot be used:"
+    assert [manifest.paths[r] in line for r, line in zip((2, 8), lines, strict=True)] == [True] * 2
 
-            yield advance
 
-    monkeypatch.setattr(cache_module, "decode", counting)
-    ImageCache.open(manifest, 16, workers=2, progress=Counter())
-    assert done == len(manifest)
-    assert most <= 4 * 2 + 1
+def test_a_process_that_dies_is_told_and_nothing_is_left(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = dataset()
+    monkeypatch.setattr(cache_module, "PART", 5)
+    monkeypatch.setattr(cache_module, "WORTH_PROCESSES", 0)
+    start = parts_module._start
+
+    def doomed() -> subprocess.Popen[str]:
+        process = start()
+        process.kill()
+        return process
+
+    monkeypatch.setattr(parts_module, "_start", doomed)
+    with pytest.raises(DataError, match="a process that decodes images ended early, with code -9"):
+        ImageCache.open(manifest, 16, workers=2)
+    assert os.listdir(manifest.root / ".cache") == []
+
+
+def test_a_helper_tells_when_it_cannot_write(dataset: Dataset, tmp_path: Path) -> None:
+    manifest = dataset()
+    part = parts_module.Part([str(manifest.root / manifest.paths[0])], 8, str(tmp_path / "no" / "pixels"))
+    helper = parts_module._start()
+    with helper, pytest.raises(OSError, match="No such file or directory"):
+        parts_module._ask(helper, part, lambda amount=1, note="": None)
 
 
 def test_a_folder_that_cannot_be_written_to(dataset: Dataset) -> None:

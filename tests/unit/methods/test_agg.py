@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import nn
 
 from ltds.core.errors import ConfigError
@@ -82,6 +83,22 @@ def test_every_domain_goes_through_batchnorm_by_itself(toy: Manifest) -> None:
     session.method.backbone.register_forward_hook(lambda m, args, out: seen.append(len(args[0])))
     session.method.loss(session.batch(0), CLOCK)
     assert seen == [8, 8]
+
+
+def test_with_joint_forward_batchnorm_sees_all_domains_at_once(toy: Manifest) -> None:
+    task = toy.task("wax")
+    batch = batch_of(task, (5, 3))
+    losses = {}
+    for joint in (False, True):
+        torch.manual_seed(0)
+        backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.BatchNorm1d(4, momentum=1.0))
+        method = Agg(AggConfig(joint_forward=joint), task=task, backbone=backbone, features=4)
+        losses[joint] = method.loss(batch, CLOCK).total.item()
+        shown = batch.images if joint else batch.of(1).images
+        torch.testing.assert_close(backbone[2].running_mean, backbone[1](shown.flatten(1)).mean(dim=0))
+    assert losses[True] != pytest.approx(losses[False], rel=1e-3)
+    with pytest.raises(ValidationError, match="joint_forward has no effect with MixStyle"):
+        AggConfig(joint_forward=True, mixstyle={"p": 0.5})
 
 
 def test_presets_differ_where_they_say() -> None:

@@ -194,6 +194,7 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {  # beside what, and to what
     "mixstyle.alpha": ({"mixstyle": {"p": 1.0}}, 2.0),
     "mixstyle.stages": ({"mixstyle": {"p": 1.0}}, (1,)),
     "mixstyle.mix": ({"mixstyle": {"p": 1.0}}, "crossdomain"),
+    "joint_forward": ({}, True),
     "z2s": ({"z2s": 0.1}, 0.2),
     "margin": ({"z2s": 0.1}, 0.2),
     "temperature": ({"z2s": 0.1}, 0.2),

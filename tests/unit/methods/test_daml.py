@@ -97,11 +97,27 @@ def flat(method: Daml) -> list[nn.Parameter]:
     return [p for f, h in networks for p in (f.weight, h.weight, h.bias)]
 
 
+def test_with_joint_forward_every_network_sees_all_domains_at_once() -> None:
+    means = {}
+    for joint in (False, True):
+        backbone = nn.Sequential(nn.Linear(3, 4, bias=False), nn.BatchNorm1d(4, momentum=1.0))
+        method, batch = make(backbone=backbone, joint_forward=joint, inner_lr=0.0), make_batch()
+        method.loss(batch, CLOCK)
+        images = batch.split(2)[1]  # the last that it saw
+        shown = images.images if joint else images.of(2).images
+        for network in (method.backbone, *(n.backbone for n in method.others)):
+            assert_close(network[1].running_mean, network[0](shown).mean(dim=0))
+        means[joint] = method.backbone[1].running_mean
+    assert not torch.allclose(means[False], means[True])
+
+
+@pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("order", ["first", "second"])
-def test_a_whole_step_is_that_of_the_slow_twin(order: str, exact_draws: None) -> None:
+def test_a_whole_step_is_that_of_the_slow_twin(order: str, joint: bool, exact_draws: None) -> None:
+    """Without BatchNorm it is the same in one pass for all domains."""
     names = {"mix": "w1", "distillation": "w2", "meta_classification": "w3", "meta_mix": "w4"}
     weights = dict(zip(names, (3.0, 1.5, 0.8, 2.0), strict=True))
-    method, batch = make(order=order, inner_lr=0.3, weights=weights), make_batch()
+    method, batch = make(order=order, inner_lr=0.3, weights=weights, joint_forward=joint), make_batch()
     case = twin_case(batch, **{names[name]: value for name, value in weights.items()})
     theta = torch.cat([p.detach().flatten() for p in flat(method)]).numpy()
     total, gradient = twin.daml_first_order(theta, case)

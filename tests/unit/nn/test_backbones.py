@@ -10,7 +10,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from ltds.core.errors import CheckpointError, ConfigError
+from ltds.data.transforms import IMAGENET_MEAN, IMAGENET_STD
 from ltds.nn.backbones import BackboneSettings, build_backbone, feature_width, load_weights
+from ltds.nn.efficientnet import imagenet_weights
 
 
 def parameters(module: nn.Module) -> int:
@@ -25,6 +27,7 @@ def parameters(module: nn.Module) -> int:
         ("resnet18", 11_689_512 - 513_000, 512),
         ("resnet34", 21_797_672 - 513_000, 512),
         ("resnet50", 25_557_032 - 2_049_000, 2048),
+        ("efficientnet-lite0", 4_652_008 - 1_281_000, 1280),
     ],
 )
 def test_sizes(name: str, expected: int, features: int) -> None:
@@ -106,3 +109,31 @@ def test_a_user_s_own_backbone_by_import_path(monkeypatch: pytest.MonkeyPatch) -
 def test_a_setting_without_effect_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"backbone.width, which only the ResNets have"):
         build_backbone(BackboneSettings(name="tiny", width=32))
+
+
+def test_efficientnet_makes_of_our_batches_what_its_package_makes_of_its_own() -> None:
+    """The package's network on images normalised its own way, with its own loader, in evaluation mode."""
+    package = pytest.importorskip("efficientnet_lite_pytorch", reason="needs ltds[efficientnet]")
+    original = package.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=str(imagenet_weights())).eval()
+    backbone = build_backbone(BackboneSettings(name="efficientnet-lite0", weights="imagenet")).eval()
+    pixels = torch.rand(2, 3, 224, 224)
+    mean, std = (torch.tensor(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
+    theirs = original.extract_features((pixels - 127 / 255) / (128 / 255)).mean(dim=(2, 3))
+    assert torch.allclose(backbone((pixels - mean) / std), theirs, atol=1e-4)
+    assert theirs.std() > 0.1  # not blank: the tolerance above means something
+
+
+def test_efficientnet_s_stages_halve_the_side() -> None:
+    pytest.importorskip("efficientnet_lite_pytorch", reason="needs ltds[efficientnet]")
+    backbone = build_backbone(BackboneSettings(name="efficientnet-lite0"))
+    sides: list[int] = []
+    for stage in backbone.stages:
+        stage.register_forward_hook(lambda m, i, out: sides.append(out.shape[-1]))
+    assert backbone(torch.randn(2, 3, 100, 100)).min() >= 0
+    assert sides == [25, 13, 7, 4]
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ltds.nn.efficientnet.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"efficientnet_lite_pytorch .*pip install 'ltds\[efficientnet\]'"):
+        build_backbone(BackboneSettings(name="efficientnet-lite0"))

