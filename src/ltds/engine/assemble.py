@@ -138,16 +138,32 @@ def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassE
                 "Leave it out, or choose another method (ltds methods)."
             )
         return None
-    own = manifest.root / "semantics" / "attributes.csv"
-    if not table and own.is_file():
+    if table:
+        return ClassEmbeddings.from_table(Path(table), key=config.semantics.key or None)
+    own = _own_table(manifest.root / "semantics", config.method_name)
+    if own.suffix == ".csv":
         strict = getattr(config.method, "strict", False)
         return from_attributes_csv(own, without=[task.classes[c] for c in task.open_classes] if strict else ())
-    if not table:
+    return ClassEmbeddings.from_table(own)
+
+
+def _own_table(folder: Path, method: str) -> Path:
+    """The dataset's own embeddings: its attributes, or else the one table that `ltds data embed` made."""
+    attributes = folder / "attributes.csv"
+    made = [attributes] if attributes.is_file() else sorted(folder.glob("*.npz"))
+    if len(made) == 1:
+        return made[0]
+    found = ", ".join(f"'{file}'" for file in made)
+    if made:
         raise DataError(
-            f"Expected class embeddings for method '{config.method_name}', but the dataset has no '{own}'. "
-            "Name a table with --set semantics.table=FILE (.csv: class, then numbers; .npz, .npy or .mat)."
+            f"Expected one table of class embeddings for method '{method}', but got {len(made)}: {found}. "
+            f"Name one, e.g. --set semantics.table={made[0]}"
         )
-    return ClassEmbeddings.from_table(Path(table), key=config.semantics.key or None)
+    raise DataError(
+        f"Expected class embeddings for method '{method}', but the dataset has no '{attributes}' and no .npz beside "
+        "it. Make some (ltds data embed --help), or name a table with --set semantics.table=FILE (.csv: class, then "
+        "numbers; .npz, .npy or .mat)."
+    )
 
 
 def build_method(config: RunConfig, task: Task, embeddings: ClassEmbeddings | None) -> Method:

@@ -87,8 +87,9 @@ class RunSettings(Settings):
 
 
 class SemanticsSettings(Settings):
-    """Class embeddings: a table (.csv, .npz, .npy, .mat), or "" for the dataset's own semantics/attributes.csv.
+    """Class embeddings: a table (.csv, .npz, .npy, .mat), or "" for the dataset's own.
 
+    Its own is semantics/attributes.csv, or else the one .npz file there, which `ltds data embed` makes.
     `key` names the array in a file that holds several.
     """
 
