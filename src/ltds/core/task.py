@@ -17,7 +17,8 @@ class Task:
     """A leave-one-domain-out problem: K source domains, one held out, C classes.
 
     `counts` (K,C) are training images n_c^d of each source, in the order of `sources`.
-    `held_out` is None where a model is trained on every domain.
+    `held_out` is None where a model is trained on every domain. `trained_in_test`: test images of the sources that are
+    training images too, of a dataset whose protocol wants it so (PACS-ODG).
     """
 
     name: str
@@ -25,6 +26,7 @@ class Task:
     domains: tuple[str, ...]
     held_out: str | None
     counts: NDArray[np.int64]
+    trained_in_test: int = 0
 
     def __post_init__(self) -> None:
         if self.counts.shape != (len(self.sources), len(self.classes)):
@@ -69,6 +71,7 @@ class Task:
             "domains": list(self.domains),
             "held_out": self.held_out,
             "counts": self.counts.tolist(),
+            "trained_in_test": self.trained_in_test,
         }
 
     @classmethod
@@ -79,4 +82,5 @@ class Task:
             domains=tuple(data["domains"]),
             held_out=data["held_out"],
             counts=np.asarray(data["counts"], dtype=np.int64).reshape(-1, len(data["classes"])),
+            trained_in_test=data.get("trained_in_test", 0),  # not in files from before there was one
         )

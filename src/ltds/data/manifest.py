@@ -97,15 +97,15 @@ class Manifest:
 
     def task(self, held_out: str | None) -> Task:
         """The problem of training on every domain but `held_out` (None: on every domain)."""
-        counts = self.counts("train")
+        counts, again = self.counts("train"), self.test_images_also_in("train")
         if held_out is not None:
-            counts = np.delete(counts, self.domain_index(held_out), axis=0)
+            counts, again = (np.delete(table, self.domain_index(held_out), axis=0) for table in (counts, again))
         if not len(counts):
             raise DataError(
                 f"Expected '{self.name}' to have a domain to train on beside the held-out '{held_out}', but it is the "
                 "only one. Leave --held-out away, or add domains."
             )
-        task = Task(self.name, self.classes, self.domains, held_out, counts)
+        task = Task(self.name, self.classes, self.domains, held_out, counts, int(again.sum()))
         empty = [d for d, n in zip(task.sources, counts.sum(axis=1), strict=True) if n == 0]
         if empty:
             raise DataError(

@@ -37,7 +37,7 @@ def collect(paths: Iterable[Path | str]) -> Collection:
     if not runs:
         raise DataError(_nothing(given, problems))
     datasets, notes = group(runs)
-    return Collection(tuple(runs), (*problems, *notes, *_versions(runs)), datasets)
+    return Collection(tuple(runs), (*problems, *notes, *_versions(runs), *_repeats(datasets)), datasets)
 
 
 def _directories(paths: Iterable[Path], problems: list[str]) -> Iterator[RunDirectory]:
@@ -80,6 +80,17 @@ def _versions(runs: list[Run]) -> list[str]:
     if len(commits) < 2:
         return []
     return [f"The runs come from {len(commits)} commits of the code: {', '.join(sorted(c[:12] for c in commits))}."]
+
+
+def _repeats(datasets: Iterable[Dataset]) -> Iterator[str]:
+    """A sentence for each dataset whose Acc rests on images that its models were trained on."""
+    for dataset in datasets:
+        most = max(run.task.trained_in_test for rows in dataset.rows.values() for run in rows)
+        if most:
+            yield (
+                f"Acc on {dataset.name} is partly an accuracy on training images: {most} test images of the source "
+                "domains were trained on, as its protocol wants it. Acc-U and H-U are not touched by it."
+            )
 
 
 def _nothing(paths: list[Path], problems: list[str]) -> str:

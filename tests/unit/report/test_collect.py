@@ -176,6 +176,15 @@ def test_other_images_under_the_same_name_stand_apart(make_run, runs: Path) -> N
     assert [(d.name, list(d.rows)) for d in collect([runs]).datasets] == [("toy", ["agg"]), ("toy #2", ["dc"])]
 
 
+def test_acc_on_training_images_is_called_so(make_run, runs: Path) -> None:
+    file = make_run("agg") / "task.json"
+    assert collect([runs]).problems == ()
+    task = json.loads(file.read_text())
+    file.write_text(json.dumps({**task, "trained_in_test": 2807}))
+    (said,) = collect([runs]).problems
+    assert said.startswith("Acc on toy is partly an accuracy on training images: 2807 test images")
+
+
 def test_counts_of_all_domains_come_together_from_the_runs(grid: Collection) -> None:
     (dataset,) = grid.datasets
     assert list(dataset.counts) == ["photo", "sketch", "art_&_co"]

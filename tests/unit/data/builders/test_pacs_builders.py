@@ -59,7 +59,9 @@ def test_training_images_in_the_test_lists_are_counted(source: Path, tmp_path: P
     assert made.test_images_also_in("train").tolist() == [882, 512, 1413, 0]
     assert made.test_images_also_in("val").tolist() == [99, 58, 160, 0]
     assert "holds the images that were trained on" in made.provenance["facts"]["test_images"]
+    assert made.task("art_painting").trained_in_test == 882 + 512 + 1413
     fair = odg(tmp_path / "val", source, "CPS-A", source_test="val")
+    assert fair.task("art_painting").trained_in_test == 0
     assert fair.test_images_also_in("train").tolist() == [0, 0, 0, 0]
     assert fair.test_images_also_in("val").tolist() == [99, 58, 160, 0]
     assert fair.counts("test").sum(axis=1).tolist() == [237, 171, 398, 2048]

@@ -1,0 +1,102 @@
+"""Runs on the four orders of PACS-ODG in one table, beside the paper's table S5.
+
+    python benchmarks/pacs_odg.py runs/efficientnet-lite0 --out results/pacs_odg_efficientnet.md
+
+The numbers of every run go beside it (.json): settings, commit, validation accuracy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from ltds.core.files import write_json, write_text
+from ltds.report.collect import collect
+from ltds.report.published import METRIC_KEYS, rows
+from ltds.report.run import Run
+
+ORDERS = {"cps-a": "Art", "pac-s": "Sketch", "acs-p": "Photo", "spa-c": "Cartoon"}  # target in the paper's words
+METRICS = ("Acc-U", "Acc", "H-U")
+Numbers = dict[tuple[str, str], tuple[float | None, ...]]  # (method, target) -> the three metrics, in percent
+
+
+def ours(runs: list[Run]) -> tuple[Numbers, dict[str, int]]:
+    """Means over seeds, in percent; and how many seeds the method with the fewest has."""
+    found: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
+    for run in runs:
+        target = ORDERS[run.task.name.removeprefix("pacs-odg-")]
+        summary = run.metrics.summary
+        found[run.method, target].append(tuple(100 * (summary[METRIC_KEYS[m]] or 0) for m in METRICS))
+    seeds: dict[str, int] = {}
+    for (method, _), values in found.items():
+        seeds[method] = min(len(values), seeds.get(method, len(values)))
+    return {key: tuple(map(statistics.mean, zip(*values, strict=True))) for key, values in found.items()}, seeds
+
+
+def theirs() -> Numbers:
+    printed = {(n.preset, n.held_out, n.metric): n.value for n in rows("S5")}
+    keys = {(preset, target) for preset, target, _ in printed if preset}
+    return {(preset, target): tuple(printed.get((preset, target, m)) for m in METRICS) for preset, target in keys}
+
+
+def line(name: str, numbers: Numbers, method: str, averages: tuple[float | None, ...] | None = None) -> str:
+    cells = [numbers.get((method, target)) for target in ORDERS.values()]
+    if averages is None and all(cells):
+        averages = tuple(statistics.mean(values) for values in zip(*cells, strict=True))
+    texts = [_text(values) for values in (*cells, averages)]
+    return f"| {name} | {' | '.join(texts)} |"
+
+
+def _text(values: tuple[float | None, ...] | None) -> str:
+    return " / ".join("-" if v is None else f"{v:.1f}" for v in values) if values else ""
+
+
+def table(runs: list[Run]) -> list[str]:
+    mine, seeds = ours(runs)
+    paper = theirs()
+    heads = [f"{order.upper()} ({target})" for order, target in ORDERS.items()]
+    lines = [f"| {' / '.join(METRICS)} | {' | '.join([*heads, 'average'])} |", "|:--|" + "--:|" * (len(ORDERS) + 1)]
+    for method in sorted(seeds, key=lambda name: -_mean(mine, name)):
+        lines.append(line(f"{method}, {seeds[method]} seed{'s' * (seeds[method] > 1)}", mine, method))
+    for method in ("agg", "mixstyle", "daml", "ltds"):
+        lines.append(line(f"*paper: {method}*", paper, method, paper.get((method, "Average"))))
+    return lines
+
+
+def _mean(numbers: Numbers, method: str) -> float:
+    return statistics.mean(v[0] or 0 for (name, _), v in numbers.items() if name == method)
+
+
+def facts(run: Run) -> dict[str, Any]:
+    return {
+        "method": run.method,
+        "order": run.task.name.removeprefix("pacs-odg-").upper(),
+        "seed": run.seed,
+        "commit": run.commit,
+        "validation": run.metrics.choices["model"],
+        "summary": run.metrics.summary,
+        "config": {name: value for name, value in run.config.items() if name != "run"},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--out", type=Path, help="a Markdown file; the numbers go beside it as .json")
+    words = parser.parse_args()
+    runs = [run for run in collect(words.runs).runs if run.task.name.startswith("pacs-odg-")]
+    twice = [name for name, count in Counter((r.method, r.task.name, r.seed) for r in runs).items() if count > 1]
+    if twice:
+        parser.error(f"several runs of {twice[0]}: name folders that hold each method, order and seed once")
+    text = "\n".join(table(runs)) + "\n"
+    print(text)
+    if words.out:
+        write_text(words.out, text)
+        write_json(words.out.with_suffix(".json"), [facts(run) for run in runs])
+
+
+if __name__ == "__main__":
+    main()
