@@ -67,8 +67,16 @@ class Cell:
 
 
 def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
-    """The grid in a TOML file, with what was given on the command line over it."""
-    return parse(Grid, merge(read_toml(file), given))
+    """The grid in a TOML file, with what was given on the command line over it.
+
+    Other methods than the file's leave its settings of single methods behind, where they are not among them.
+    """
+    tables = read_toml(file)
+    if "methods" in given and "by_method" in tables:
+        parse(Grid, merge(given, tables))  # as the file stands its own methods must use all of it
+        kept = {name: settings for name, settings in tables["by_method"].items() if name in given["methods"]}
+        tables = {**tables, "by_method": kept}
+    return parse(Grid, merge(tables, given))
 
 
 def cells_of(grid: Grid, out: Path, open_data: Callable[[str], Manifest]) -> list[Cell]:

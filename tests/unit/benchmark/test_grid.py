@@ -75,6 +75,20 @@ def test_a_file_with_options_over_it(tmp_path: Path) -> None:
         read_grid(file, {"method": "agg"})
 
 
+def test_other_methods_leave_the_settings_of_single_methods_behind(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(
+        'data = "toy"\nmethods = ["agg", "la"]\n[by_method.la]\nposthoc_tau = 0.5\n[by_method.agg]\nz2s = 0.1\n'
+    )
+    assert read_grid(file, {"methods": ["la", "dc"]}).by_method == {"la": {"posthoc_tau": 0.5}}
+    assert read_grid(file, {"methods": ["dc"]}).by_method == {}
+    file.write_text(file.read_text().removeprefix('data = "toy"\n'))
+    assert read_grid(file, {"methods": ["dc"], "data": "given"}).data == "given"
+    file.write_text('data = "toy"\nmethods = ["agg"]\n[by_method.la]\nposthoc_tau = 0.5\n')
+    with pytest.raises(ConfigError, match=r"by_method\.la has no effect"):
+        read_grid(file, {"methods": ["agg", "la"]})
+
+
 def test_settings_of_one_method_alone(toy: Manifest, tmp_path: Path) -> None:
     own = {"la": {"criterion": {"tau": 1.5}}}
     grid = parse(Grid, {"data": "toy", "methods": ["agg", "la"], "settings": SMALL, "seeds": [0], "by_method": own})
