@@ -16,6 +16,7 @@ from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.identity import identity
+from ltds.engine.semantics import semantics_checksum
 
 PLAIN = ""  # the variant of a grid that has none
 
@@ -100,10 +101,9 @@ def cells_of(grid: Grid, out: Path, open_data: Callable[[str], Manifest]) -> lis
                     alone = {"method": grid.by_method.get(method, {})}
                     try:
                         config = resolve(settings, alone, layer, dataset=manifest.name)
+                        cells.append(Cell(_place(out, config, manifest), config, variant))
                     except LtdsError as error:
                         problems[f"{method}: {error}"] = None
-                        continue
-                    cells.append(Cell(_place(out, config, manifest), config, variant))
     if problems:
         raise ConfigError(listing(list(problems)))
     return list({cell.run.path: cell for cell in cells}.values())
@@ -128,4 +128,5 @@ def _place(out: Path, config: RunConfig, manifest: Manifest) -> RunDirectory:
     """The run directory of a config: readable, and named by the hash of all that decides the run."""
     words = (config.method_name, config.data.held_out or "none", str(config.run.seed))
     readable = "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
-    return RunDirectory(out / "runs" / f"{readable}-{identity(config, manifest.checksum)[:12]}")
+    whole = identity(config, manifest.checksum, semantics_checksum(config, manifest))
+    return RunDirectory(out / "runs" / f"{readable}-{whole[:12]}")

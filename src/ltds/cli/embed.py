@@ -60,7 +60,7 @@ def embed(
     key: Annotated[str, typer.Option(help="The array to take from a table that holds several.")] = "",
     out: Annotated[Path | None, typer.Option(help="File to write; DATA/semantics/NAME.npz if left out.")] = None,
 ) -> None:
-    """Make class embeddings. Train with them by --set semantics.table=FILE.
+    """Make class embeddings. Train with them by --set semantics.table=FILE, or without where they are the only ones.
 
     Example: ltds data embed bestiary --with minilm --text descriptions
     """

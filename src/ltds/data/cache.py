@@ -1,13 +1,15 @@
 """Decoded images in memory-mapped files: built once per (manifest, size), with a bar, then opened in no time.
 
 `<root>/.cache/<checksum[:16]>-<size>/` holds `pixels-00000.u8`, ... (the (h,w,3) bytes of each image, one after the
-other, in the manifest's order, PART images to a file), `index.npy` (N,3: offset in its file, h, w) and `source.txt`
-(what it was made from). Images keep their aspect, so that random and central crops see what they would see in the file.
+other, in the manifest's order, in at most FILES files of equally many images), `index.npy` (N,3: offset in its file,
+h, w) and `source.txt` (what it was made from). Images keep their aspect, so that random and central crops see what they
+would see in the file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -26,9 +28,9 @@ from ltds.data.manifest import Manifest
 from ltds.data.parts import Decoded, Part, decode_parts
 from ltds.data.stylelist import require_styles
 
-LAYOUT = 2  # raise it when the files or the decoding change: caches made before are then built again
+LAYOUT = 3  # raise it when the files or the decoding change: caches made before are then built again
 INDEX, SOURCE = "index.npy", "source.txt"
-PART = 512  # images in a file of pixels
+FILES, FEWEST = 64, 32  # files of pixels, which stay open; images in each, unless there are fewer
 WORTH_PROCESSES = 2**24  # bytes of image files: below, about half a second of decoding, processes do not pay
 SHOWN = 10
 
@@ -75,7 +77,11 @@ class ImageCache:
     def image(self, row: int) -> Tensor:
         """(3,h,w) uint8, a view into a memory-mapped file: read it, never write to it (clone it first)."""
         offset, height, width = self._index[row].tolist()
-        return self._pixels[row // PART][offset : offset + height * width * 3].view(height, width, 3).permute(2, 0, 1)
+        return (
+            self._pixels[row // _part(len(self))][offset : offset + height * width * 3]
+            .view(height, width, 3)
+            .permute(2, 0, 1)
+        )
 
 
 def _source(manifest: Manifest) -> tuple[str, int]:
@@ -95,8 +101,18 @@ def _source(manifest: Manifest) -> tuple[str, int]:
     return digest.hexdigest(), weight
 
 
+def _part(rows: int) -> int:
+    """How many of so many images stand in one file: enough files for many processes, few enough to keep them open."""
+    return max(FEWEST, -(-rows // FILES))
+
+
+def _name(first: int, rows: int) -> str:
+    return f"pixels-{first // _part(rows):05d}.u8"
+
+
 def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list[Tensor]] | None:
     """Index and mapped pixels, or None where there is no whole, current cache."""
+    firsts = range(0, rows, _part(rows))
     try:
         if (folder / SOURCE).read_text(encoding="utf-8") != source:
             return None
@@ -104,20 +120,21 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
         if index.shape != (rows, 3):
             return None
         # Read-only: a private writable map counts as memory, and one larger than the machine's would be refused.
-        pixels = [np.memmap(folder / _name(first), dtype=np.uint8, mode="r") for first in range(0, rows, PART)]
-    except (OSError, ValueError, EOFError):
+        pixels = [np.memmap(folder / _name(first, rows), dtype=np.uint8, mode="r") for first in firsts]
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # it may be whole all the same
+            remedy = "Raise the limit (ulimit -n 4096), or close files."
+            raise DataError(expected("the cache", "opened", f"'{error}'", remedy)) from error
         return None
-    for first, part in zip(range(0, rows, PART), pixels, strict=True):
-        offset, height, width = index[min(first + PART, rows) - 1].tolist()
+    except (ValueError, EOFError):
+        return None
+    for first, part in zip(firsts, pixels, strict=True):
+        offset, height, width = index[min(first + _part(rows), rows) - 1].tolist()
         if len(part) != offset + height * width * 3:
             return None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return index, [torch.from_numpy(part) for part in pixels]
-
-
-def _name(first: int) -> str:
-    return f"pixels-{first // PART:05d}.u8"
 
 
 def _build(manifest: Manifest, size: int, folder: Path, source: str, processes: int, progress: Progress) -> None:
@@ -156,8 +173,9 @@ def _put(new: Path, folder: Path, work: Path) -> None:
 def _write_pixels(manifest: Manifest, size: int, new: Path, processes: int, progress: Progress) -> NDArray[np.int64]:
     """(N,3) offset, h, w of each image, its bytes written; no more than an image of each process is in memory."""
     images = [os.path.join(manifest.root, path) for path in manifest.paths]
-    firsts = range(0, len(images), PART)
-    parts = [Part(images[first : first + PART], size, str(new / _name(first))) for first in firsts]
+    length = _part(len(images))
+    firsts = range(0, len(images), length)
+    parts = [Part(images[first : first + length], size, str(new / _name(first, len(images)))) for first in firsts]
     with progress.track("Decoding images", len(images)) as advance:
         results = decode_parts(parts, processes, advance)
     problems = [problem for result in results for problem in result.problems]

@@ -65,7 +65,9 @@ def decode_here(part: Part, advance: Advance) -> Decoded:
 def decode_parts(parts: Sequence[Part], processes: int, advance: Advance) -> list[Decoded]:
     """All parts, by this process and `processes - 1` more, safe on the disk.
 
-    However it ends, those processes are gone when it has ended.
+    This process does alone what its helpers cannot: those that do not start or end early, and parts in which they find
+    problems, since it may know more kinds of images than they do, or have other limits. However it ends, the helpers
+    are gone when it has ended.
     """
     waiting: SimpleQueue[int] = SimpleQueue()
     for number in range(len(parts)):
@@ -89,11 +91,14 @@ def decode_parts(parts: Sequence[Part], processes: int, advance: Advance) -> lis
             _clear(waiting)  # nobody goes on
             raise
 
-    helpers = [_start() for _ in range(min(processes, len(parts)) - 1)]
-    pool = ThreadPoolExecutor(len(helpers) + 1, thread_name_prefix="ltds-parts")
+    helpers: list[subprocess.Popen[str]] = []
+    pool = ThreadPoolExecutor(max(processes, 1), thread_name_prefix="ltds-parts")
     flushed: list[Future[None]] = []  # the disk is waited for while other parts are decoded
     try:
-        others = [pool.submit(work, partial(_ask, helper)) for helper in helpers]
+        with suppress(OSError):  # no more processes to be had
+            while len(helpers) < min(processes, len(parts)) - 1:
+                helpers.append(_start())
+        others = [pool.submit(work, partial(_decode_there, helper)) for helper in helpers]
         work(decode_here)
         for other in others:
             other.result()
@@ -120,44 +125,59 @@ def _clear(queue: SimpleQueue[int]) -> None:
 
 
 def _start() -> subprocess.Popen[str]:
+    """A helper that finds modules where this process does."""
+    code = "import sys; sys.path[:] = sys.argv[1:]; from ltds.data.parts import serve; serve()"
     package = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "ltds.data.parts"],
+        [sys.executable, "-P", "-c", code, *sys.path, package],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path},
     )
 
 
-def _ask(process: subprocess.Popen[str], part: Part, tell: Advance) -> Decoded:
-    """Give a part to a process and wait for its answer: some numbers of images done, then what came out."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        process.stdin.write(json.dumps(asdict(part)) + "\n")
-        process.stdin.flush()
-        for line in process.stdout:
+def _decode_there(helper: subprocess.Popen[str], part: Part, advance: Advance) -> Decoded:
+    """The part decoded by a helper, or else here."""
+    told = 0
+
+    def tell(amount: int = 1, note: str = "") -> None:
+        nonlocal told
+        told += amount
+        advance(amount)
+
+    result = _ask(helper, part, tell)
+    if result is None or result.problems:
+        result = decode_here(part, lambda amount=1, note="": None)
+    advance(len(part.images) - told)
+    return result
+
+
+def _ask(helper: subprocess.Popen[str], part: Part, tell: Advance) -> Decoded | None:
+    """A helper's answer: some numbers of images done, then what came out. None where it fails."""
+    assert helper.stdin is not None
+    assert helper.stdout is not None
+    with suppress(BrokenPipeError):
+        helper.stdin.write(json.dumps(asdict(part)) + "\n")
+        helper.stdin.flush()
+        for line in helper.stdout:
             answer = json.loads(line)
-            if isinstance(answer, int):
-                tell(answer)
-            elif isinstance(answer, str):
-                raise OSError(answer)
-            else:
+            if answer is None:
+                return None
+            if isinstance(answer, dict):
                 return Decoded([(h, w) for h, w in answer["shapes"]], answer["problems"])
-    except BrokenPipeError:
-        pass
-    raise OSError(f"a process that decodes images ended early, with code {process.wait()}")
+            tell(answer)
+    return None
 
 
-def _serve() -> None:
-    """Parts come as lines of JSON; answers go the same way. The end of the input is the end of the process."""
+def serve() -> None:
+    """A helper's life. Parts come as lines of JSON; answers go the same way. The end of the input is its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what anybody else prints is no answer
     done = 0
 
     def say(what: object) -> None:
-        print(json.dumps(what), flush=True)
+        print(json.dumps(what), file=answers, flush=True)
 
     def advance(amount: int = 1, note: str = "") -> None:
         nonlocal done
@@ -169,13 +189,8 @@ def _serve() -> None:
     for line in sys.stdin:
         try:
             result = decode_here(Part(**json.loads(line)), advance)
-        except OSError as error:  # no room, no right to write
-            say(str(error))
-            continue
-        say(done)
+        except Exception:  # who asked will meet it too, and say so
+            say(None)
+        else:
+            say(asdict(result))
         done = 0
-        say(asdict(result))
-
-
-if __name__ == "__main__":
-    _serve()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,14 +20,14 @@ from ltds.data.loading import Loader, evaluation_batches
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import ClassBalanced, DomainBalanced, Sampler
 from ltds.data.transforms import EvalTransform, TrainTransform
-from ltds.engine.config import RunConfig, SemanticsSettings
+from ltds.engine.config import RunConfig
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
 from ltds.engine.phases import Stretch, lay_out
+from ltds.engine.semantics import load_embeddings, semantics_checksum
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.methods.base import Method, Phase
 from ltds.nn.backbones import build_backbone, feature_width
-from ltds.semantics.attributes import from_attributes_csv
 from ltds.semantics.embeddings import ClassEmbeddings
 
 
@@ -46,6 +45,7 @@ class Session:
     loaders: tuple[Loader, ...]  # one for each of them
     learnable: frozenset[str]  # parameters that some phase may train
     device: torch.device
+    semantics: str  # checksum of the class embeddings' file, "" without
 
     @property
     def steps(self) -> int:
@@ -74,8 +74,8 @@ class Session:
 
     @property
     def identity(self) -> str:
-        """What a checkpoint belongs to: the dataset and every setting but those of the machine."""
-        return identity(self.config, self.manifest.checksum)
+        """What a checkpoint belongs to: the dataset, its semantics, and every setting but those of the machine."""
+        return identity(self.config, self.manifest.checksum, self.semantics)
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Row ids of a split: of the source domains for "train" and "val", of all domains for "test"."""
@@ -111,6 +111,11 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
     if method.channels_last:  # convolutions follow the layout of their weights: 0.67 to 0.9 of the time on a CPU
         method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     stretches = lay_out(method.phases(), config.schedule)
+    if method.needs_validation and not any(len(manifest.rows("val", source)) for source in task.sources):
+        raise DataError(
+            f"Expected validation images in the source domains for method '{config.method_name}', which chooses a "
+            "setting on them, but got none. Mark some training images with the split 'val' in manifest.csv."
+        )
     return Session(
         config=config,
         manifest=manifest,
@@ -122,47 +127,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         loaders=tuple(_loader(config, manifest, task, cache, device, method, s.phase) for s in stretches),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
         device=device,
-    )
-
-
-def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassEmbeddings | None:
-    """What the method knows of its classes, or None for a method that asks for nothing.
-
-    A strict method does not even know attributes as they are scaled by classes that are open.
-    """
-    table = config.semantics.table
-    if not config.preset.method.uses_embeddings(config.method):
-        if config.semantics != SemanticsSettings():
-            raise ConfigError(
-                f"Expected [semantics] only for a method that uses it, but '{config.method_name}' does not. "
-                "Leave it out, or choose another method (ltds methods)."
-            )
-        return None
-    if table:
-        return ClassEmbeddings.from_table(Path(table), key=config.semantics.key or None)
-    own = _own_table(manifest.root / "semantics", config.method_name)
-    if own.suffix == ".csv":
-        strict = getattr(config.method, "strict", False)
-        return from_attributes_csv(own, without=[task.classes[c] for c in task.open_classes] if strict else ())
-    return ClassEmbeddings.from_table(own)
-
-
-def _own_table(folder: Path, method: str) -> Path:
-    """The dataset's own embeddings: its attributes, or else the one table that `ltds data embed` made."""
-    attributes = folder / "attributes.csv"
-    made = [attributes] if attributes.is_file() else sorted(folder.glob("*.npz"))
-    if len(made) == 1:
-        return made[0]
-    found = ", ".join(f"'{file}'" for file in made)
-    if made:
-        raise DataError(
-            f"Expected one table of class embeddings for method '{method}', but got {len(made)}: {found}. "
-            f"Name one, e.g. --set semantics.table={made[0]}"
-        )
-    raise DataError(
-        f"Expected class embeddings for method '{method}', but the dataset has no '{attributes}' and no .npz beside "
-        "it. Make some (ltds data embed --help), or name a table with --set semantics.table=FILE (.csv: class, then "
-        "numbers; .npz, .npy or .mat)."
+        semantics=semantics_checksum(config, manifest),
     )
 
 

@@ -47,6 +47,7 @@ def record(run: RunDirectory, session: Session) -> None:
     environment["steps"] = session.steps
     environment["parameters"] = sum(p.numel() for p in session.method.parameters())
     environment["data"] = session.manifest.checksum
+    environment["semantics"] = session.semantics
     run.write_task(session.task)
     run.write_environment(environment)
     run.write_config(session.config.to_dict())

@@ -59,6 +59,7 @@ class Method(nn.Module, ABC):
     Config: ClassVar[type[Settings]]
     batches: ClassVar[int] = 1  # batches of each domain that a step needs; Batch.split gives them back
     concludes: bool = False  # whether `conclude` does anything
+    needs_validation: bool = False  # whether it does so with validation images
     channels_last: bool = True  # the layout of convolutions: quicker on a CPU, unless gradients are differentiated
 
     def __init__(

@@ -80,6 +80,7 @@ class Decoupled(Agg):
         elif config.head == "ncm":
             self.register_buffer("means", torch.zeros(len(task.classes), features))
         self.concludes = config.head not in SECOND
+        self.needs_validation = config.head == "tau"
         if self.concludes:
             self.register_buffer("concluded", torch.tensor(False))
 
@@ -139,7 +140,7 @@ class Decoupled(Agg):
                 images[domain] += mask.sum()
         if not images.any():
             remedy = "Mark some training images with the split 'val' in manifest.csv, or use --method crt."
-            raise DataError(expected("tau", "chosen on validation images of the source domains", "none", remedy))
+            raise DataError(expected("tau", "chosen on validation images of known classes", "none", remedy))
         score = (hits[:, images > 0].double() / images[images > 0]).mean(dim=1)
         return taus[int(np.argmax(score.numpy().round(12)))]  # numpy gives the first of equals, torch gives any
 

@@ -45,6 +45,12 @@ class EfficientNetLite(nn.Module):
         """The last blocks of four resolutions, whose outputs are feature maps (N,C,H,W), early to late."""
         return tuple(self.layers._blocks[end] for end in STAGE_ENDS)
 
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, by the law of the layers themselves."""
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d | nn.BatchNorm2d):
+                module.reset_parameters()
+
     def forward(self, images: Tensor) -> Tensor:
         maps: Tensor = self.layers.extract_features(images * self.scale + self.shift)
         return maps.mean(dim=(2, 3))

@@ -88,8 +88,8 @@ def _repeats(datasets: Iterable[Dataset]) -> Iterator[str]:
         most = max(run.task.trained_in_test for rows in dataset.rows.values() for run in rows)
         if most:
             yield (
-                f"Acc on {dataset.name} is partly an accuracy on training images: {most} test images of the source "
-                "domains were trained on, as its protocol wants it. Acc-U and H-U are not touched by it."
+                f"Acc on {dataset.name}, and every number over all domains, is partly of training images: {most} test "
+                "images of the source domains were trained on, as its protocol wants it. Acc-U and H-U are not touched."
             )
 
 

@@ -49,7 +49,7 @@ def group(runs: Sequence[Run]) -> tuple[tuple[Dataset, ...], list[str]]:
     for run in runs:
         counts = {d: tuple(row) for d, row in zip(run.task.sources, run.task.counts.tolist(), strict=True)}
         for known, members in parts:
-            if _same_images(members[0], run, known, counts):
+            if _same_images(members, run, known, counts):
                 known.update(counts)
                 members.append(run)
                 break
@@ -61,10 +61,12 @@ def group(runs: Sequence[Run]) -> tuple[tuple[Dataset, ...], list[str]]:
     return tuple(datasets), notes
 
 
-def _same_images(first: Run, run: Run, known: Counts, counts: Counts) -> bool:
-    a, b = first.task, run.task
+def _same_images(members: Sequence[Run], run: Run, known: Counts, counts: Counts) -> bool:
+    a, b = members[0].task, run.task
     same_names = (a.name, a.classes, a.domains) == (b.name, b.classes, b.domains)
-    return same_names and all(known.get(domain, row) == row for domain, row in counts.items())
+    alike = [other.task for other in members if other.task.held_out == b.held_out]
+    same_test = all(other.trained_in_test == b.trained_in_test for other in alike)
+    return same_names and same_test and all(known.get(domain, row) == row for domain, row in counts.items())
 
 
 def _dataset(name: str, counts: Counts, runs: list[Run], notes: list[str]) -> Dataset:

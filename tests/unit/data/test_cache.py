@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -155,7 +156,7 @@ def test_an_interrupted_build_leaves_nothing_no_thread_and_no_process(
 ) -> None:
     manifest = dataset()
     monkeypatch.setattr(cache_module, "WORTH_PROCESSES", worth)
-    monkeypatch.setattr(cache_module, "PART", 5)
+    monkeypatch.setattr(cache_module, "FEWEST", 5)
     started: list[subprocess.Popen[str]] = []
     start = parts_module._start
 
@@ -203,7 +204,7 @@ def test_builders_at_once_do_not_harm_each_other(dataset: Dataset) -> None:
 
 
 def test_processes_make_what_this_one_makes(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_module, "PART", 2)
+    monkeypatch.setattr(cache_module, "FEWEST", 2)
     manifest, bar = dataset(size=(20, 26)), Bar()
     ImageCache.open(manifest, 16)
     alone = {file.name: file.read_bytes() for file in folder(manifest, 16).iterdir()}
@@ -217,7 +218,7 @@ def test_processes_make_what_this_one_makes(dataset: Dataset, monkeypatch: pytes
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_dataset_of_many_parts(dataset: Dataset, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
-    monkeypatch.setattr(cache_module, "PART", 5)
+    monkeypatch.setattr(cache_module, "FEWEST", 5)
     monkeypatch.setattr(cache_module, "WORTH_PROCESSES", 0)
     manifest = dataset(size=(20, 26))
     assert len(manifest) % 5, "the last part is not full"
@@ -233,29 +234,92 @@ def test_a_dataset_of_many_parts(dataset: Dataset, monkeypatch: pytest.MonkeyPat
     assert [manifest.paths[r] in line for r, line in zip((2, 8), lines, strict=True)] == [True] * 2
 
 
-def test_a_process_that_dies_is_told_and_nothing_is_left(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    manifest = dataset()
-    monkeypatch.setattr(cache_module, "PART", 5)
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers for any dataset, in parts of five images."""
     monkeypatch.setattr(cache_module, "WORTH_PROCESSES", 0)
-    start = parts_module._start
+    monkeypatch.setattr(cache_module, "FEWEST", 5)
+
+
+@pytest.mark.usefixtures("eager")
+def test_what_a_dead_helper_leaves_is_decoded_here(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest, bar, start = dataset(), Bar(), parts_module._start
 
     def doomed() -> subprocess.Popen[str]:
-        process = start()
-        process.kill()
-        return process
+        helper = start()
+        helper.kill()
+        return helper
 
     monkeypatch.setattr(parts_module, "_start", doomed)
-    with pytest.raises(DataError, match="a process that decodes images ended early, with code -9"):
-        ImageCache.open(manifest, 16, workers=2)
-    assert os.listdir(manifest.root / ".cache") == []
+    assert_holds_the_images(ImageCache.open(manifest, 16, workers=3, progress=bar), manifest, 16)
+    assert bar.done == len(manifest)
 
 
-def test_a_helper_tells_when_it_cannot_write(dataset: Dataset, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("eager")
+def test_without_helpers_this_process_does_all(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest, started, start = dataset(), [], parts_module._start
+
+    def one_only() -> subprocess.Popen[str]:
+        if started:
+            raise BlockingIOError("no more processes")
+        started.append(start())
+        return started[0]
+
+    monkeypatch.setattr(parts_module, "_start", one_only)
+    assert_holds_the_images(ImageCache.open(manifest, 16, workers=4), manifest, 16)
+    assert started[0].returncode is not None
+
+
+def test_what_only_this_process_can_read_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its script may have registered a plugin, or raised Pillow's limits; a helper knows nothing of that."""
+    monkeypatch.setattr(parts_module, "decoded", lambda path, size: Image.new("RGB", (size, size), (1, 2, 3)))
+    odd = tmp_path / "image.odd"
+    odd.write_bytes(b"of a kind of its own")
+    part, bar = parts_module.Part([str(odd)], 4, str(tmp_path / "pixels")), Bar()
+    with parts_module._start() as helper:
+        asked = parts_module._ask(helper, part, lambda amount=1, note="": None)
+        assert asked is not None
+        assert "no image Pillow can read" in asked.problems[0]
+        with bar.track("", 1) as advance:
+            result = parts_module._decode_there(helper, part, advance)
+        helper.kill()
+    assert result == parts_module.Decoded([(4, 4)], [])
+    assert (tmp_path / "pixels").read_bytes() == bytes([1, 2, 3] * 16)
+    assert bar.done == 1
+
+
+@pytest.mark.usefixtures("eager")
+def test_what_a_helper_cannot_write_is_told_by_this_process(dataset: Dataset, tmp_path: Path) -> None:
     manifest = dataset()
     part = parts_module.Part([str(manifest.root / manifest.paths[0])], 8, str(tmp_path / "no" / "pixels"))
-    helper = parts_module._start()
-    with helper, pytest.raises(OSError, match="No such file or directory"):
-        parts_module._ask(helper, part, lambda amount=1, note="": None)
+    with parts_module._start() as helper:
+        assert parts_module._ask(helper, part, lambda amount=1, note="": None) is None
+        with pytest.raises(FileNotFoundError):
+            parts_module._decode_there(helper, part, lambda amount=1, note="": None)
+        helper.kill()
+
+
+def test_too_many_open_files_are_no_damaged_cache(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = dataset()
+    ImageCache.open(manifest, 16)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("numpy.memmap", full)
+    with pytest.raises(DataError, match=r"Too many open files.*ulimit -n"):
+        ImageCache.open(manifest, 16)
+
+
+def test_few_files_for_any_number_of_images() -> None:
+    assert [-(-rows // cache_module._part(rows)) for rows in (1, 32, 33, 500, 10_000, 1_300_000)] == [
+        1,
+        1,
+        2,
+        16,
+        64,
+        64,
+    ]
 
 
 def test_a_folder_that_cannot_be_written_to(dataset: Dataset) -> None:

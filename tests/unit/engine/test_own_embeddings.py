@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from ltds.core.errors import DataError
+from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.data.manifest import Manifest
-from ltds.engine.assemble import load_embeddings
+from ltds.engine.identity import identity
+from ltds.engine.loop import train
+from ltds.engine.semantics import load_embeddings, semantics_checksum
+from ltds.engine.start import resume_run
 from ltds.semantics.archive import write_embeddings
 from ltds.semantics.embeddings import ClassEmbeddings
-from toy import toy_config, write_dataset
+from toy import recorded, toy_config, toy_session, write_dataset
 
 
 @pytest.fixture
@@ -49,3 +53,45 @@ def test_several_tables_or_none_are_an_error_that_says_what_to_type(own: Manifes
         write_embeddings(folder / f"{name}.npz", ClassEmbeddings(own.classes, torch.eye(6)))
     with pytest.raises(DataError, match=r"but got 2: .*--set semantics\.table=.*glove\.npz"):
         loaded(own)
+
+
+def test_other_embeddings_make_another_run(own: Manifest, tmp_path: Path) -> None:
+    """The same words in another place do not; a run that was stopped is not taken up with others."""
+    folder, config = own.root / "semantics", toy_config(own, "ltds")
+    before = identity(config, own.checksum, semantics_checksum(config, own))
+    places = [folder / "attributes.csv", tmp_path / "moved.csv"]
+    places[1].write_bytes(places[0].read_bytes())
+    named = [toy_config(own, "ltds", semantics={"table": str(file)}) for file in places]
+    (same,) = {identity(other, own.checksum, semantics_checksum(other, own)) for other in named}
+    assert same != before, "a named table is not scaled as attributes are"
+    assert semantics_checksum(toy_config(own, "agg"), own) == ""
+
+    run = recorded(toy_session(own, "ltds"), tmp_path / "run")
+    assert run.read_environment()["semantics"] == semantics_checksum(config, own)
+    train(toy_session(own, "ltds"), run, stop_after=2)
+    (folder / "attributes.csv").write_text((folder / "attributes.csv").read_text().replace("ant,6", "ant,7"))
+    assert identity(config, own.checksum, semantics_checksum(config, own)) != before
+    with pytest.raises(CheckpointError, match="other"):
+        resume_run(run)
+
+
+def test_a_key_reaches_the_dataset_s_own_table(own: Manifest) -> None:
+    folder = own.root / "semantics"
+    with pytest.raises(ConfigError, match=r"semantics\.key only beside a table with several arrays"):
+        load_embeddings(toy_config(own, "ltds", semantics={"key": "x"}), own, own.task("wax"))
+    (folder / "attributes.csv").unlink()
+    arrays = {"x": np.eye(6), "y": np.ones((6, 3)) + np.arange(6)[:, None]}
+    np.savez(folder / "two.npz", class_names=np.array(own.classes), **arrays)
+    found = load_embeddings(toy_config(own, "ltds", semantics={"key": "y"}), own, own.task("wax"))
+    assert found is not None
+    assert found.width == 3
+
+
+def test_strict_runs_refuse_attributes_that_were_scaled_with_open_classes(own: Manifest) -> None:
+    folder = own.root / "semantics"
+    write_embeddings(folder / "attributes.npz", ClassEmbeddings(own.classes, torch.eye(6)))
+    config = toy_config(own, "ltds", method={"strict": True})
+    assert load_embeddings(config, own, own.task("wax")) is not None
+    (folder / "attributes.csv").unlink()
+    with pytest.raises(DataError, match=r"Put the attributes themselves into '.*attributes\.csv'"):
+        load_embeddings(config, own, own.task("wax"))

@@ -13,6 +13,7 @@ from ltds.core.errors import CheckpointError, ConfigError
 from ltds.data.transforms import IMAGENET_MEAN, IMAGENET_STD
 from ltds.nn.backbones import BackboneSettings, build_backbone, feature_width, load_weights
 from ltds.nn.efficientnet import imagenet_weights
+from ltds.nn.networks import fresh_copy
 
 
 def parameters(module: nn.Module) -> int:
@@ -137,3 +138,11 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ltds.nn.efficientnet.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"efficientnet_lite_pytorch .*pip install 'ltds\[efficientnet\]'"):
         build_backbone(BackboneSettings(name="efficientnet-lite0"))
+
+
+def test_efficientnet_is_drawn_anew_unless_it_was_trained() -> None:
+    pytest.importorskip("efficientnet_lite_pytorch", reason="needs ltds[efficientnet]")
+    for weights, same in (("", False), ("imagenet", True)):
+        backbone = build_backbone(BackboneSettings(name="efficientnet-lite0", weights=weights))
+        pairs = zip(backbone.parameters(), fresh_copy(backbone).parameters(), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs) == same

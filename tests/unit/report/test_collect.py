@@ -182,7 +182,9 @@ def test_acc_on_training_images_is_called_so(make_run, runs: Path) -> None:
     task = json.loads(file.read_text())
     file.write_text(json.dumps({**task, "trained_in_test": 2807}))
     (said,) = collect([runs]).problems
-    assert said.startswith("Acc on toy is partly an accuracy on training images: 2807 test images")
+    assert said.startswith("Acc on toy, and every number over all domains, is partly of training images: 2807 test ")
+    make_run("agg", seed=1)
+    assert [d.name for d in collect([runs]).datasets] == ["toy", "toy #2"], "not the same test images"
 
 
 def test_counts_of_all_domains_come_together_from_the_runs(grid: Collection) -> None:
