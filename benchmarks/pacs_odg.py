@@ -84,8 +84,14 @@ def facts(run: Run) -> dict[str, Any]:
         "commit": run.commit,
         "validation": run.metrics.choices["model"],
         "summary": run.metrics.summary,
-        "config": {name: value for name, value in run.config.items() if name != "run"},
+        "config": _settings(run.config),
     }
+
+
+def _settings(config: dict[str, Any]) -> dict[str, Any]:
+    """All that decides the run but where its data lie."""
+    data = {name: value for name, value in config["data"].items() if name != "root"}
+    return {**config, "data": data}
 
 
 def main() -> None:
