@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Lock
+from threading import Event, Lock
 
 from ltds.core.errors import DataError
 from ltds.core.progress import Advance
@@ -73,7 +73,7 @@ def decode_parts(parts: Sequence[Part], processes: int, advance: Advance) -> lis
     for number in range(len(parts)):
         waiting.put(number)
     results: dict[int, Decoded] = {}
-    one_at_a_time = Lock()
+    one_at_a_time, stopped = Lock(), Event()
 
     def tell(amount: int = 1, note: str = "") -> None:
         with one_at_a_time:
@@ -88,7 +88,8 @@ def decode_parts(parts: Sequence[Part], processes: int, advance: Advance) -> lis
         except Empty:
             pass
         except BaseException:
-            _clear(waiting)  # nobody goes on
+            stopped.set()  # nobody goes on
+            _clear(waiting)
             raise
 
     helpers: list[subprocess.Popen[str]] = []
@@ -98,7 +99,7 @@ def decode_parts(parts: Sequence[Part], processes: int, advance: Advance) -> lis
         with suppress(OSError):  # no more processes to be had
             while len(helpers) < min(processes, len(parts)) - 1:
                 helpers.append(_start())
-        others = [pool.submit(work, partial(_decode_there, helper)) for helper in helpers]
+        others = [pool.submit(work, partial(_decode_there, helper, stopped)) for helper in helpers]
         work(decode_here)
         for other in others:
             other.result()
@@ -136,8 +137,8 @@ def _start() -> subprocess.Popen[str]:
     )
 
 
-def _decode_there(helper: subprocess.Popen[str], part: Part, advance: Advance) -> Decoded:
-    """The part decoded by a helper, or else here."""
+def _decode_there(helper: subprocess.Popen[str], stopped: Event, part: Part, advance: Advance) -> Decoded:
+    """The part decoded by a helper, or else here, unless all is `stopped`."""
     told = 0
 
     def tell(amount: int = 1, note: str = "") -> None:
@@ -145,9 +146,13 @@ def _decode_there(helper: subprocess.Popen[str], part: Part, advance: Advance) -
         told += amount
         advance(amount)
 
+    def go_on(amount: int = 1, note: str = "") -> None:
+        if stopped.is_set():
+            raise InterruptedError("decoding was stopped")
+
     result = _ask(helper, part, tell)
     if result is None or result.problems:
-        result = decode_here(part, lambda amount=1, note="": None)
+        result = decode_here(part, go_on)
     advance(len(part.images) - told)
     return result
 

@@ -281,7 +281,7 @@ def test_what_only_this_process_can_read_is_read_here(tmp_path: Path, monkeypatc
         assert asked is not None
         assert "no image Pillow can read" in asked.problems[0]
         with bar.track("", 1) as advance:
-            result = parts_module._decode_there(helper, part, advance)
+            result = parts_module._decode_there(helper, threading.Event(), part, advance)
         helper.kill()
     assert result == parts_module.Decoded([(4, 4)], [])
     assert (tmp_path / "pixels").read_bytes() == bytes([1, 2, 3] * 16)
@@ -295,8 +295,20 @@ def test_what_a_helper_cannot_write_is_told_by_this_process(dataset: Dataset, tm
     with parts_module._start() as helper:
         assert parts_module._ask(helper, part, lambda amount=1, note="": None) is None
         with pytest.raises(FileNotFoundError):
-            parts_module._decode_there(helper, part, lambda amount=1, note="": None)
+            parts_module._decode_there(helper, threading.Event(), part, lambda amount=1, note="": None)
         helper.kill()
+
+
+def test_when_all_is_stopped_nobody_takes_over_from_a_dead_helper(dataset: Dataset, tmp_path: Path) -> None:
+    manifest, stopped = dataset(), threading.Event()
+    images = [str(manifest.root / path) for path in manifest.paths]
+    stopped.set()
+    with parts_module._start() as helper:
+        helper.kill()
+        with pytest.raises(InterruptedError):
+            parts_module._decode_there(
+                helper, stopped, parts_module.Part(images, 8, str(tmp_path / "pixels")), lambda amount=1, note="": None
+            )
 
 
 def test_too_many_open_files_are_no_damaged_cache(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
