@@ -21,7 +21,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from input_pipeline import ENDINGS, manifest_of
+from input_pipeline import ENDINGS, images_under, manifest_of
 from ltds.data.cache import ImageCache
 
 
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, help="write the figures here (.json)")
     options = parser.parse_args()
-    files = sorted(f for f in options.folder.rglob("*") if f.suffix.lower() in ENDINGS)[: options.images]
+    files = images_under(options.folder)[: options.images]
     if not files:
         parser.error(f"no image with an ending of {sorted(ENDINGS)} under '{options.folder}'")
     record = []

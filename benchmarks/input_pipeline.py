@@ -43,6 +43,11 @@ def generated(folder: Path, count: int) -> list[Path]:
     return files
 
 
+def images_under(folder: Path) -> list[Path]:
+    """The image files in a folder, searched through, in order."""
+    return sorted(f for f in folder.rglob("*") if f.suffix.lower() in ENDINGS)
+
+
 def manifest_of(files: list[Path], root: Path) -> Manifest:
     """One class, one domain. Absolute paths leave the images where they are; the cache goes to `root`."""
     zeros = np.zeros(len(files), dtype=np.int64)
@@ -115,7 +120,7 @@ def main() -> None:
         if options.folder is None:
             files = generated(root, options.images)
         else:
-            files = sorted(f for f in options.folder.rglob("*") if f.suffix.lower() in ENDINGS)[: 4 * options.images]
+            files = images_under(options.folder)[: 4 * options.images]
             if not files:
                 parser.error(f"no image with an ending of {sorted(ENDINGS)} under '{options.folder}'")
         compare(files, root, options)

@@ -16,7 +16,6 @@ from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.identity import identity
-from ltds.engine.semantics import semantics_checksum
 
 PLAIN = ""  # the variant of a grid that has none
 
@@ -128,5 +127,4 @@ def _place(out: Path, config: RunConfig, manifest: Manifest) -> RunDirectory:
     """The run directory of a config: readable, and named by the hash of all that decides the run."""
     words = (config.method_name, config.data.held_out or "none", str(config.run.seed))
     readable = "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
-    whole = identity(config, manifest.checksum, semantics_checksum(config, manifest))
-    return RunDirectory(out / "runs" / f"{readable}-{whole[:12]}")
+    return RunDirectory(out / "runs" / f"{readable}-{identity(config, manifest)[:12]}")

@@ -77,11 +77,8 @@ class ImageCache:
     def image(self, row: int) -> Tensor:
         """(3,h,w) uint8, a view into a memory-mapped file: read it, never write to it (clone it first)."""
         offset, height, width = self._index[row].tolist()
-        return (
-            self._pixels[row // _part(len(self))][offset : offset + height * width * 3]
-            .view(height, width, 3)
-            .permute(2, 0, 1)
-        )
+        pixels = self._pixels[row // _length(len(self))]
+        return pixels[offset : offset + height * width * 3].view(height, width, 3).permute(2, 0, 1)
 
 
 def _source(manifest: Manifest) -> tuple[str, int]:
@@ -101,18 +98,21 @@ def _source(manifest: Manifest) -> tuple[str, int]:
     return digest.hexdigest(), weight
 
 
-def _part(rows: int) -> int:
+def _length(rows: int) -> int:
     """How many of so many images stand in one file: enough files for many processes, few enough to keep them open."""
     return max(FEWEST, -(-rows // FILES))
 
 
-def _name(first: int, rows: int) -> str:
-    return f"pixels-{first // _part(rows):05d}.u8"
+def _files(rows: int) -> list[tuple[str, slice]]:
+    """The files of pixels, and which of so many images stand in each."""
+    length = _length(rows)
+    firsts = range(0, rows, length)
+    return [(f"pixels-{i:05d}.u8", slice(first, min(first + length, rows))) for i, first in enumerate(firsts)]
 
 
 def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list[Tensor]] | None:
     """Index and mapped pixels, or None where there is no whole, current cache."""
-    firsts = range(0, rows, _part(rows))
+    files = _files(rows)
     try:
         if (folder / SOURCE).read_text(encoding="utf-8") != source:
             return None
@@ -120,7 +120,7 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
         if index.shape != (rows, 3):
             return None
         # Read-only: a private writable map counts as memory, and one larger than the machine's would be refused.
-        pixels = [np.memmap(folder / _name(first, rows), dtype=np.uint8, mode="r") for first in firsts]
+        pixels = [np.memmap(folder / name, dtype=np.uint8, mode="r") for name, _ in files]
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):  # it may be whole all the same
             remedy = "Raise the limit (ulimit -n 4096), or close files."
@@ -128,8 +128,8 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
         return None
     except (ValueError, EOFError):
         return None
-    for first, part in zip(firsts, pixels, strict=True):
-        offset, height, width = index[min(first + _part(rows), rows) - 1].tolist()
+    for (_, held), part in zip(files, pixels, strict=True):
+        offset, height, width = index[held.stop - 1].tolist()
         if len(part) != offset + height * width * 3:
             return None
     with warnings.catch_warnings():
@@ -173,9 +173,7 @@ def _put(new: Path, folder: Path, work: Path) -> None:
 def _write_pixels(manifest: Manifest, size: int, new: Path, processes: int, progress: Progress) -> NDArray[np.int64]:
     """(N,3) offset, h, w of each image, its bytes written; no more than an image of each process is in memory."""
     images = [os.path.join(manifest.root, path) for path in manifest.paths]
-    length = _part(len(images))
-    firsts = range(0, len(images), length)
-    parts = [Part(images[first : first + length], size, str(new / _name(first, len(images)))) for first in firsts]
+    parts = [Part(images[held], size, str(new / name)) for name, held in _files(len(images))]
     with progress.track("Decoding images", len(images)) as advance:
         results = decode_parts(parts, processes, advance)
     problems = [problem for result in results for problem in result.problems]

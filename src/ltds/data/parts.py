@@ -81,7 +81,7 @@ def decode_parts(parts: Sequence[Part], processes: int, advance: Advance) -> lis
 
     def work(decode_one: Callable[[Part, Advance], Decoded]) -> None:
         try:
-            while True:
+            while not stopped.is_set():
                 number = waiting.get_nowait()
                 results[number] = decode_one(parts[number], tell)
                 flushed.append(pool.submit(_flush, parts[number].file))
@@ -89,7 +89,6 @@ def decode_parts(parts: Sequence[Part], processes: int, advance: Advance) -> lis
             pass
         except BaseException:
             stopped.set()  # nobody goes on
-            _clear(waiting)
             raise
 
     helpers: list[subprocess.Popen[str]] = []
@@ -117,12 +116,6 @@ def decode_parts(parts: Sequence[Part], processes: int, advance: Advance) -> lis
 def _flush(file: str) -> None:
     with open(file, "rb") as stream:
         os.fsync(stream.fileno())
-
-
-def _clear(queue: SimpleQueue[int]) -> None:
-    with suppress(Empty):
-        while True:
-            queue.get_nowait()
 
 
 def _start() -> subprocess.Popen[str]:

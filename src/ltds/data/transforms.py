@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ltds.core.errors import ConfigError, expected
+from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 GREY = (0.2989, 0.587, 0.114)
 TRIES = 10
 

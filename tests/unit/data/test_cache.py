@@ -324,7 +324,7 @@ def test_too_many_open_files_are_no_damaged_cache(dataset: Dataset, monkeypatch:
 
 
 def test_few_files_for_any_number_of_images() -> None:
-    assert [-(-rows // cache_module._part(rows)) for rows in (1, 32, 33, 500, 10_000, 1_300_000)] == [
+    assert [-(-rows // cache_module._length(rows)) for rows in (1, 32, 33, 500, 10_000, 1_300_000)] == [
         1,
         1,
         2,

@@ -58,11 +58,11 @@ def test_several_tables_or_none_are_an_error_that_says_what_to_type(own: Manifes
 def test_other_embeddings_make_another_run(own: Manifest, tmp_path: Path) -> None:
     """The same words in another place do not; a run that was stopped is not taken up with others."""
     folder, config = own.root / "semantics", toy_config(own, "ltds")
-    before = identity(config, own.checksum, semantics_checksum(config, own))
+    before = identity(config, own)
     places = [folder / "attributes.csv", tmp_path / "moved.csv"]
     places[1].write_bytes(places[0].read_bytes())
     named = [toy_config(own, "ltds", semantics={"table": str(file)}) for file in places]
-    (same,) = {identity(other, own.checksum, semantics_checksum(other, own)) for other in named}
+    (same,) = {identity(other, own) for other in named}
     assert same != before, "a named table is not scaled as attributes are"
     assert semantics_checksum(toy_config(own, "agg"), own) == ""
 
@@ -70,7 +70,7 @@ def test_other_embeddings_make_another_run(own: Manifest, tmp_path: Path) -> Non
     assert run.read_environment()["semantics"] == semantics_checksum(config, own)
     train(toy_session(own, "ltds"), run, stop_after=2)
     (folder / "attributes.csv").write_text((folder / "attributes.csv").read_text().replace("ant,6", "ant,7"))
-    assert identity(config, own.checksum, semantics_checksum(config, own)) != before
+    assert identity(config, own) != before
     with pytest.raises(CheckpointError, match="other"):
         resume_run(run)
 

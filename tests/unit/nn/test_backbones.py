@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from ltds.core.errors import CheckpointError, ConfigError
-from ltds.data.transforms import IMAGENET_MEAN, IMAGENET_STD
+from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 from ltds.nn.backbones import BackboneSettings, build_backbone, feature_width, load_weights
 from ltds.nn.efficientnet import imagenet_weights
 from ltds.nn.networks import fresh_copy
