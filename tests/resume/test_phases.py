@@ -70,6 +70,13 @@ def test_phases_are_laid_out_in_whole_epochs() -> None:
     assert (second.start, second.stop, second.last) == (4 * 7, 5 * 7, True)
 
 
+@pytest.mark.parametrize(("share", "epochs"), [(0.5, 5), (0.25, 2), (0.4, 30), (0.1, 4), (0.35, 10)])
+def test_shares_that_make_a_whole_fill_the_run(share: float, epochs: int) -> None:
+    first, second = lay_out((Phase("a", share), Phase("b", 1 - share)), ScheduleSettings(epochs=epochs))
+    assert first.steps >= 101
+    assert (second.start, second.stop) == (first.stop, epochs * 101)
+
+
 def test_learning_rates_within_a_phase() -> None:
     schedule = ScheduleSettings(epochs=10, steps_per_epoch=1, milestones=(0.5,))
     steps = lay_out((Phase("a"), Phase("b", decay="cosine", lr=2.0), Phase("c", decay="constant", lr=0.1)), schedule)

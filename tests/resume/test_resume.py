@@ -51,6 +51,24 @@ def test_every_method_resumes_bit_for_bit(toy: Manifest, tmp_path: Path, method:
     assert_same_outcome(straight, broken)
 
 
+COVARIANCES = ["isda", "ltds", "ltds-paper", "ltds-code", "ltds-h", "ltds-i", "ltds-k", "ltds-l"]
+
+
+@pytest.mark.parametrize("method", COVARIANCES)
+def test_covariances_and_pairs_of_domains_resume_bit_for_bit(toy: Manifest, tmp_path: Path, method: str) -> None:
+    """Three sources, so that L_S2S has pairs; stopped at step 5, when T_Sigma is past and covariances have begun."""
+    three = {"data": {"held_out": ""}}
+    whole = toy_session(toy, method, **three)
+    straight = recorded(whole, tmp_path / "straight")
+    train(whole, straight)
+    first = toy_session(toy, method, **three)
+    broken = recorded(first, tmp_path / "broken")
+    train(first, broken, stop_after=5)
+    assert first.method.spread.count.max() > 1  # type: ignore[union-attr, operator]
+    resume_run(broken)
+    assert_same_outcome(straight, broken)
+
+
 def test_lines_written_after_the_checkpoint_are_not_kept_twice(toy: Manifest, tmp_path: Path) -> None:
     session = toy_session(toy)
     run = recorded(session, tmp_path / "run")

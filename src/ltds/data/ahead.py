@@ -16,9 +16,13 @@ def ahead(
 ) -> Generator[Result, None, None]:
     """`function(item)` for each item, in order, at most `window` of them begun before they are asked for.
 
+    Without threads each is made when it is asked for.
     An exception reaches the caller in the place of its result. However the loop over it ends, all threads are gone
     when it has ended: work not yet begun is dropped, work under way is waited for.
     """
+    if not threads:
+        yield from map(function, items)
+        return
     pool = ThreadPoolExecutor(threads, thread_name_prefix="ltds-ahead")
     waiting: deque[Future[Result]] = deque()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -64,14 +65,23 @@ class Loader:
         labels = self._manifest.labels[rows]
         return _sent(Batch(images, *(torch.from_numpy(column) for column in (labels, domains, rows))), self._device)
 
-    def batches(self, start: int, stop: int, prefetch: int = 2) -> Iterator[Batch]:
+    def batches(self, start: int, stop: int, prefetch: int | None = None) -> Iterator[Batch]:
         """The batches of steps start..stop-1, up to `prefetch` of them made ahead, each in its own thread.
 
-        The values are those of `batch(step)`. Leaving the loop early, or an exception, leaves no thread behind.
+        None: as many as pay (`pays_to_prefetch`). The values are those of `batch(step)`. Leaving the loop early, or an
+        exception, leaves no thread behind.
         """
-        if prefetch == 0:
-            return map(self.batch, range(start, stop))
-        return ahead(self.batch, range(start, stop), threads=prefetch, window=prefetch)
+        threads = pays_to_prefetch(self._device) if prefetch is None else prefetch
+        return ahead(self.batch, range(start, stop), threads=threads, window=threads)
+
+
+def pays_to_prefetch(device: torch.device) -> int:
+    """How many threads are to make batches ahead: none where torch itself uses every core.
+
+    There they hold up each operation of the step, whose threads wait for one another: on two cores they cost 13 % of a
+    step at 64 px, batches made between steps 2 % (benchmarks/loader.py). Evaluation does not mind them.
+    """
+    return 0 if device.type == "cpu" and torch.get_num_threads() >= (os.cpu_count() or 1) else 2
 
 
 def evaluation_batches(

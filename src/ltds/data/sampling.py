@@ -52,16 +52,16 @@ class _Cycle:
 
 
 class DomainBalanced:
-    """(K*batch,) rows a step: `batch` of each source domain, source after source (METHODS 0.3).
+    """(K*times*batch,) rows a step: `times` batches of each source domain, source after source (METHODS 0.3).
 
     `rows` has one array of training rows per source, `names` its names. A domain's order depends on the seed and its
     name, not on which other domains there are.
     """
 
-    def __init__(self, rows: Sequence[Rows], batch: int, seed: int, names: Sequence[str]) -> None:
+    def __init__(self, rows: Sequence[Rows], batch: int, seed: int, names: Sequence[str], times: int = 1) -> None:
         for domain, name in zip(rows, names, strict=True):
-            _check(len(domain), batch, f"domain '{name}'")
-        self.batch = batch
+            _check(len(domain), batch, f"domain '{name}'", times)
+        self.batch = batch * times
         self.groups = len(rows)
         self._cycles = [_Cycle(r, seed, f"sampling/domain/{n}") for r, n in zip(rows, names, strict=True)]
 
@@ -121,9 +121,12 @@ class ClassBalanced:
         return self._images[self._turns.at(turn)].at(drawn_before + within)
 
 
-def _check(size: int, batch: int, what: str) -> None:
+def _check(size: int, batch: int, what: str, times: int = 1) -> None:
     if batch < 1:
         raise DataError(expected("the batch", "at least 1", batch, "Use --set data.batch=16."))
-    if size < batch:
-        remedy = f"Use --set data.batch={size}, or less." if size else "Add training images, or hold the domain out."
-        raise DataError(expected(f"the batch of {batch}", f"no larger than {what}", f"{size} images in it", remedy))
+    if size < batch * times:
+        asked = f"the batch of {batch}" if times == 1 else f"the {times} batches of {batch} that a step takes"
+        remedy, most = "Add training images, or hold the domain out.", size // times
+        if most >= 2:  # BatchNorm needs two
+            remedy = f"Use --set data.batch={most}, or less."
+        raise DataError(expected(asked, f"no larger than {what}", f"{size} images in it", remedy))

@@ -161,10 +161,10 @@ def _loader(
     phase: Phase,
 ) -> Loader:
     rows = [manifest.rows("train", source) for source in task.sources]
-    batch, seed = config.data.batch * method.batches, config.run.seed
-    sampler: Sampler = DomainBalanced(rows, batch, seed, task.sources)
+    batch, seed, times = config.data.batch, config.run.seed, method.batches
+    sampler: Sampler = DomainBalanced(rows, batch, seed, task.sources, times)
     if phase.sampler == "classes":
         pool = np.concatenate(rows)
-        sampler = ClassBalanced(pool, manifest.labels[pool], len(rows) * batch, seed)
+        sampler = ClassBalanced(pool, manifest.labels[pool], len(rows) * times * batch, seed)
     transform = TrainTransform(size=config.data.size, **config.data.augmentation.model_dump())
     return Loader(cache, manifest, task, sampler, transform, seed, device=device)

@@ -171,14 +171,27 @@ def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
     except ConfigError as error:
         problems.append(str(error))
     else:
-        settings, more = check(preset.method.Config, merge(preset.settings, method), "method.")
+        method = merge(_kept(preset.settings, method), method)
+        settings, more = check(preset.method.Config, method, "method.")
         problems += more
         if settings is not None and preset.method.uses_embeddings(settings):
             known = preset.method.Config.model_fields
             suited = {name: value for name, value in SEMANTIC_RECIPES.get(dataset, {}).items() if name in known}
-            settings = parse(preset.method.Config, merge(suited, preset.settings, method))
+            settings = parse(preset.method.Config, merge(suited, method))
     if common is None or settings is None:
         raise ConfigError(listing(problems))
     return RunConfig(
         **{group: getattr(common, group) for group in _Common.model_fields}, method_name=name, method=settings
     )
+
+
+def _kept(preset: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The preset's settings, without those of a group that is given another name: they suit the old one."""
+
+    def renamed(key: str) -> bool:
+        below, above = preset[key], given.get(key)
+        if not (isinstance(below, Mapping) and isinstance(above, Mapping)):
+            return False
+        return above.get("name") not in (None, below.get("name"))
+
+    return {key: value for key, value in preset.items() if not renamed(key)}

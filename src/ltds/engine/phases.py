@@ -27,13 +27,17 @@ class Stretch:
 
 
 def lay_out(phases: tuple[Phase, ...], schedule: ScheduleSettings) -> tuple[Stretch, ...]:
-    """The phases one after the other, each a whole number of epochs: its share of the schedule's, at least one."""
+    """The phases one after the other, each a whole number of epochs, at least one.
+
+    A phase ends where the shares so far end, rounded: shares that make a whole make a whole number of epochs.
+    """
     stretches: list[Stretch] = []
-    start = 0
+    share, end = 0.0, 0  # the end in epochs
     for phase in phases:
-        steps = max(1, round(phase.share * schedule.epochs)) * schedule.steps_per_epoch
-        stretches.append(Stretch(phase, start, steps, last=phase is phases[-1]))
-        start += steps
+        start, share = end, share + phase.share
+        end = max(start + 1, round(share * schedule.epochs))
+        steps = (end - start) * schedule.steps_per_epoch
+        stretches.append(Stretch(phase, start * schedule.steps_per_epoch, steps, last=phase is phases[-1]))
     return tuple(stretches)
 
 

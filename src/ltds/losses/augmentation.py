@@ -79,10 +79,7 @@ def _full_quadratic(weight: Tensor, true_weight: Tensor, sigma: Tensor, labels: 
 
 
 class _FullQuadratic(torch.autograd.Function):
-    """(U,C) (w_c - v_u)^T Sigma_u (w_c - v_u) for classes u (U,), keeping no (U,C,D) tensor for the backward pass.
-
-    The backward pass is made of differentiable operations, so second order works (and keeps more).
-    """
+    """(U,C) (w_c - v_u)^T Sigma_u (w_c - v_u) for classes u (U,), keeping no (U,C,D) tensor for the way back."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, true_weight: Tensor, sigma: Tensor, classes: Tensor) -> Tensor:
@@ -95,11 +92,34 @@ class _FullQuadratic(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        weight, true_weight, sigma, classes = ctx.saved_tensors
-        by_weight = torch.zeros_like(weight)
-        by_true = []
+        return *_Slope.apply(*ctx.saved_tensors, upstream), None, None  # type: ignore[no-untyped-call]
+
+
+class _Slope(torch.autograd.Function):
+    """Gradients of `_FullQuadratic`, a function of their own so that second order keeps no (U,C,D) tensor either.
+
+    With M_u = Sigma_u + Sigma_u^T they are sums of g_uc (w_c - v_u) M_u, over u for w_c and, negative, over c for v_u.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, weight: Tensor, true_weight: Tensor, sigma: Tensor, classes: Tensor, upstream: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(weight, true_weight, sigma, classes, upstream)
+        by_weight, by_true = torch.zeros_like(weight), torch.zeros_like(true_weight)
         for u, up in zip(classes.tolist(), upstream, strict=True):
             slope = up[:, None] * ((weight - true_weight[u]) @ (sigma[u] + sigma[u].T))
             by_weight = by_weight + slope
-            by_true.append(-slope.sum(0))
-        return by_weight, torch.zeros_like(true_weight).index_add(0, classes, torch.stack(by_true)), None, None
+            by_true[u] = -slope.sum(0)
+        return by_weight, by_true
+
+    @staticmethod
+    def backward(ctx: Any, to_weight: Tensor, to_true: Tensor) -> tuple[Tensor | None, ...]:
+        weight, true_weight, sigma, classes, upstream = ctx.saved_tensors
+        by_weight, by_true, by_upstream = torch.zeros_like(weight), torch.zeros_like(true_weight), []
+        for u, up in zip(classes.tolist(), upstream, strict=True):
+            turned = (to_weight - to_true[u]) @ (sigma[u] + sigma[u].T)
+            by_upstream.append((turned * (weight - true_weight[u])).sum(1))
+            by_weight = by_weight + up[:, None] * turned
+            by_true[u] = -(up[:, None] * turned).sum(0)
+        return by_weight, by_true, None, None, torch.stack(by_upstream)

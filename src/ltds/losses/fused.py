@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ltds.core.errors import ConfigError
 
-ROWS = 384
+ROWS = 512
 """Rows of one block: fewer make the products inefficient, more save less of the symmetric half."""
 
 COLUMNS = 1024

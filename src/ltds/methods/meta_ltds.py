@@ -82,7 +82,7 @@ class MetaLtds(Method):
             )
         self.channels_last = not (config.order == "second" and config.meta_test_domains)
         self.criterion = Criterion(config.criterion, task)
-        self.calibration = Criterion(CriterionSettings(name="dc"), task)
+        self.calibration = Criterion(CriterionSettings(name="dc" if config.calibrated else "ce"), task)
         self._name_classes(embeddings)
         width = self.semantics.shape[1]
         self.to_semantic = Projector(features, width) if config.semantic else nn.Identity()

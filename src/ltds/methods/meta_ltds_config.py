@@ -70,6 +70,12 @@ class MetaLtdsConfig(Settings):
         return max(self.weights.z2s, self.weights.s2s, self.weights.s2z) > 0
 
     @property
+    def calibrated(self) -> bool:
+        """Whether a loss beside the criterion is calibrated by the counts of each domain."""
+        w = self.weights
+        return bool((w.z2s and self.calibrated_z2s) or (w.augmentation and self.calibrated_augmentation))
+
+    @property
     def borrows(self) -> bool:
         """Whether a class borrows covariances from its semantic neighbours; with one neighbour it keeps its own."""
         return self.weights.augmentation > 0 and self.neighbours > 1

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,11 +41,25 @@ def read_table(file: Path, *, names: Sequence[str] | None = None, key: str | Non
     return readers[file.suffix.lower()](file, names, key)
 
 
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """What numpy, scipy and the decoder raise for a damaged file, one of another kind, or one with pickled objects."""
+    try:
+        yield
+    except (ValueError, TypeError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        rule = f"a {file.suffix.lower()} that can be read without running code from it"
+        remedy = (
+            "Write it anew: a .csv in UTF-8 with the class in the first column, or the names as strings, not objects."
+        )
+        raise DataError(expected(f"'{file}'", rule, f"'{error}'", remedy)) from error
+
+
 def _read_csv(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
     if names is not None or key is not None:
         remedy = "Leave names and key out: a .csv has its classes in the first column."
         raise DataError(expected("names and key", "unset for a .csv", repr(key or "names"), remedy))
-    with file.open(newline="", encoding="utf-8-sig") as stream:  # a spreadsheet may write a byte-order mark
+    # A spreadsheet may write a byte-order mark.
+    with _reading(file), file.open(newline="", encoding="utf-8-sig") as stream:
         reader = csv.reader(stream)
         header = next(reader, [])
         rows = [(reader.line_num, row) for row in reader if row]
@@ -69,24 +86,33 @@ def _read_npy(file: Path, names: Sequence[str] | None, key: str | None) -> Table
         raise DataError(expected("key", "unset for a .npy", f"'{key}'", "A .npy holds one array: leave key out."))
     beside = file.with_suffix(".txt")
     if names is None and beside.is_file():
-        names = beside.read_text(encoding="utf-8").split("\n")
+        with _reading(beside):
+            names = beside.read_text(encoding="utf-8").split("\n")
         names = [name.strip() for name in names if name.strip()]
-    return _table(file, np.load(file, allow_pickle=False), names, None)
+    with _reading(file):
+        values = np.load(file, allow_pickle=False)
+    return _table(file, values, names, None)
 
 
 def _read_npz(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
-    with np.load(file, allow_pickle=False) as archive:
-        return _from_arrays(file, {k: archive[k] for k in archive.files}, names, key)
+    with _reading(file), np.load(file, allow_pickle=False) as archive:
+        arrays = {k: archive[k] for k in archive.files}
+    return _from_arrays(file, arrays, names, key)
 
 
 def _read_mat(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
     try:
         from scipy.io import loadmat  # type: ignore[import-untyped]
+        from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
     except ImportError as error:
         remedy = "It comes with scikit-learn: pip install scikit-learn; or convert the file to .csv."
         raise DataError(expected("scipy", f"installed to read '{file.name}'", "no such package", remedy)) from error
     try:
-        arrays = {k: v for k, v in loadmat(file).items() if not k.startswith("__")}
+        with _reading(file):
+            arrays = {k: v for k, v in loadmat(file).items() if not k.startswith("__")}
+    except MatReadError as error:
+        remedy = "Save it anew with save(..., '-v7'), or convert it to .csv."
+        raise DataError(expected(f"'{file}'", "a MATLAB file", f"'{error}'", remedy)) from error
     except NotImplementedError as error:  # version 7.3 is another format
         remedy = "Save it in MATLAB with save(..., '-v7')."
         raise DataError(expected(f"'{file}'", "a MATLAB file up to version 7", "version 7.3", remedy)) from error
@@ -115,6 +141,8 @@ def _table(file: Path, values: NDArray[Any], names: Sequence[str] | None, key: s
     if values.ndim != 2 or len(values) != len(names):
         rule, remedy = f"a matrix of {len(names)} rows, one per name", "Check that names and file belong together."
         raise DataError(expected(f"'{file.name}'", rule, f"shape {values.shape}", remedy))
+    if not np.issubdtype(values.dtype, np.number):
+        raise DataError(expected(f"'{file.name}'", "a matrix of numbers", f"of {values.dtype}", "Save it as float32."))
     return Table(tuple(names), np.asarray(values, dtype=np.float64), key=key)
 
 
@@ -122,4 +150,4 @@ def _text(cell: Any) -> str:
     """A name out of a numpy string or of MATLAB's nested cells."""
     while isinstance(cell, np.ndarray):
         cell = cell.item() if cell.size == 1 else "".join(map(str, cell.ravel()))
-    return str(cell).strip()
+    return (cell.decode("utf-8") if isinstance(cell, bytes) else str(cell)).strip()

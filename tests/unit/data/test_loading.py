@@ -14,7 +14,7 @@ from ltds.core.errors import ConfigError, DataError
 from ltds.core.rng import generator
 from ltds.core.types import Batch
 from ltds.data.cache import ImageCache
-from ltds.data.loading import Loader, evaluation_batches
+from ltds.data.loading import Loader, evaluation_batches, pays_to_prefetch
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import DomainBalanced, Pooled
 from ltds.data.transforms import EvalTransform, TrainTransform
@@ -83,7 +83,7 @@ def test_prefetched_batches_are_those_of_batch(dataset: Dataset, prefetch: int) 
 
 
 def test_leaving_early_leaves_no_thread(dataset: Dataset) -> None:
-    batches = loader(dataset()).batches(0, 1000)
+    batches = loader(dataset()).batches(0, 1000, prefetch=2)
     next(batches)
     assert threads_alive()
     del batches
@@ -110,13 +110,26 @@ class Failing:
         return self.inner(step)
 
 
-def test_an_exception_in_a_thread_reaches_the_caller_in_its_turn(dataset: Dataset) -> None:
+@pytest.mark.parametrize("threads", [1, 4])
+def test_threads_prefetch_where_torch_leaves_them_a_core(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert pays_to_prefetch(torch.device("cpu")) == (2 if threads == 1 else 0)
+        assert pays_to_prefetch(torch.device("meta")) == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_an_exception_reaches_the_caller_in_its_turn(dataset: Dataset, prefetch: int) -> None:
     manifest = dataset()
     task = manifest.task(None)
     inner = DomainBalanced([manifest.rows("train", s) for s in task.sources], BATCH, 0, task.sources)
     cache = ImageCache.open(manifest, SIZE)
     failing = Loader(cache, manifest, task, Failing(inner), TrainTransform(size=SIZE), 0)
-    batches = failing.batches(0, 10)
+    batches = failing.batches(0, 10, prefetch=prefetch)
     assert [len(next(batches)) for _ in range(3)] == [3 * BATCH] * 3
     with pytest.raises(RuntimeError, match="step three"):
         next(batches)

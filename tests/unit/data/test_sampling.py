@@ -57,6 +57,11 @@ def test_batch_larger_than_a_domain() -> None:
         DomainBalanced([PHOTO, SKETCH], 8, 0, ("photo", "sketch"))
     with pytest.raises(DataError, match="no larger than the pool of all source domains, but got 10 images"):
         Pooled(PHOTO, 11, 0)
+    with pytest.raises(DataError, match=r"the 2 batches of 4 that a step takes .* Use --set data\.batch=3, or less\."):
+        DomainBalanced([PHOTO, SKETCH], 4, 0, ("photo", "sketch"), times=2)
+    assert len(DomainBalanced([PHOTO, SKETCH], 3, 0, ("photo", "sketch"), times=2)(0)) == 12
+    with pytest.raises(DataError, match="Add training images"):
+        DomainBalanced([SKETCH[:3]], 2, 0, ("sketch",), times=2)
 
 
 def test_a_batch_as_large_as_the_domain_is_all_of_it() -> None:

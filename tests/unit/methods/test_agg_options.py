@@ -163,6 +163,8 @@ def test_settings_that_cannot_be(settings: dict[str, Any], said: str) -> None:
         ("agg", ["method.criterion=bsce"], {"name": "bsce"}),
         ("bsce", ["method.criterion=dc"], {"name": "dc"}),
         ("la", ["method.criterion=bsce"], {"name": "bsce"}),
+        ("la", ["method.criterion.name=bsce"], {"name": "bsce"}),
+        ("la", ["method.criterion=equal", "method.criterion.gamma=0.5"], {"name": "equal", "gamma": 0.5}),
         ("la", ["method.criterion.tau=1.5"], {"name": "adjusted", "tau": 1.5, "zero_count": "blend"}),
         ("agg", ["method.criterion=adjusted", "method.criterion.tau=1.5"], {"name": "adjusted", "tau": 1.5}),
         ("bsce", ["method.criterion.name=adjusted", "method.criterion.tau=2.0"], {"name": "adjusted", "tau": 2.0}),

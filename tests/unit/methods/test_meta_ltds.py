@@ -13,14 +13,12 @@ from torch.testing import assert_close
 from ltds.core.config import merge, names, parse
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.task import Task
-from ltds.core.types import Batch, Clock, StepLoss
+from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
 from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.meta_ltds_config import MetaLtdsConfig, Weights
 from ltds.methods.presets import PRESETS, find_preset
 from ltds.semantics.embeddings import ClassEmbeddings
-from reference import algorithm
-from reference import equations as eq
 from toy import toy_session
 
 LATE = Clock(seed=0, step=90, total=100, steps_per_epoch=1)
@@ -66,125 +64,6 @@ def gradient(method: MetaLtds, clock: Clock = LATE, steps: int = 1) -> dict[str,
         method.zero_grad()
         method.loss(make_batch(method.task.counts, seed=seed), clock).total.backward()
     return {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in method.named_parameters()}
-
-
-TWIN = {"backbone.": "f.", "classifier.": "h.", "to_semantic.": "e.", "to_visual.": "d."}
-
-
-def twin_case(order: str) -> tuple[MetaLtds, Batch, dict[str, Any]]:
-    """A linear model of the twin's shapes, and what the twin needs to know of the step that the method takes."""
-    counts = np.array([[30, 5, 0], [2, 9, 4], [1, 8, 20]])
-    torch.manual_seed(3)
-    method = make(
-        counts,
-        nn.Linear(algorithm.P, algorithm.D, bias=False),
-        algorithm.D,
-        algorithm.S,
-        order=order,
-        strength=2.0,
-        strength_schedule="constant",
-        covariance_start=0.0,
-        weights=Weights(z2s=0.1, s2s=0.2, s2z=0.15, augmentation=0.1),
-    )
-    if order == "second":  # a smooth network, so that differences exist
-        method.to_semantic = smooth(algorithm.D, algorithm.S)
-        method.to_visual = smooth(algorithm.S, algorithm.D)
-    for projector in (method.to_semantic, method.to_visual):
-        nn.init.uniform_(projector[1].weight, 0.5, 1.5)
-        nn.init.uniform_(projector[1].bias, 0.3, 1.0)
-    rng = np.random.default_rng(0)
-    labels = [[0, 1, 1, 0], [2, 0, 1, 2], [0, 2, 1, 1]]
-    x = rng.normal(size=(3, 4, algorithm.P))
-    batch = Batch(
-        torch.as_tensor(x.reshape(12, -1)),
-        torch.tensor(labels).flatten(),
-        torch.arange(3).repeat_interleave(4),
-        torch.arange(12),
-    )
-    train, test = method._split(LATE)
-    relu = lambda v: v if v.real > 0 else 0.0 * v  # noqa: E731
-    case = {
-        "mtr": tuple(train),
-        "mte": tuple(test),
-        "batches": [{"x": x[d], "y": labels[d]} for d in range(3)],
-        "n": counts.astype(float).tolist(),
-        "s": method.semantics.numpy(),
-        "strength": 2.0,
-        "v": np.zeros((3, 3, algorithm.D)),
-        "present": [[False] * 3 for _ in range(3)],
-        "alpha": 0.1,
-        "tau": 0.5,
-        "w": (0.1, 0.2, 0.15, 0.1),
-        "beta1": 0.2,
-        "w_mte": 0.3,
-        "activation": relu if order == "first" else (lambda v: np.log(1 + np.exp(v))),
-    }
-    return method, batch, case
-
-
-def smooth(inputs: int, outputs: int) -> nn.Sequential:
-    torch.manual_seed(9)
-    return nn.Sequential(nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.Softplus()).double()
-
-
-def flat(values: dict[str, Tensor]) -> np.ndarray:
-    renamed = {}
-    for name, value in values.items():
-        for ours, theirs in TWIN.items():
-            if name.startswith(ours):
-                renamed[theirs + name.removeprefix(ours)] = value.detach().numpy().ravel()
-    assert set(renamed) == set(algorithm.SHAPES)
-    return np.concatenate([renamed[name] for name in algorithm.SHAPES])
-
-
-BEFORE = Clock(seed=0, step=89, total=100, steps_per_epoch=1)
-
-
-def two_steps(order: str) -> tuple[MetaLtds, StepLoss, dict[str, Any], np.ndarray]:
-    """Two steps on the same weights, by the method and by the twin: old prototypes and covariances count too."""
-    method, batch, case = twin_case(order)
-    method.loss(batch, BEFORE)
-    method.zero_grad()
-    loss = method.loss(batch, LATE)
-    loss.total.backward()
-    theta = flat(dict(method.named_parameters()))
-    A = algorithm.unflatten(theta)["f.weight"]
-    C, D = len(case["s"]), algorithm.D
-    state = [0.0] * C, [[0.0] * D] * C, [[[0.0] * D] * D] * C
-    for clock in (BEFORE, LATE):
-        train = method._split(clock)[0]
-        features = {n: [[eq.dot(row, x) for row in A] for x in case["batches"][n]["x"]] for n in train}
-        pooled = [f for n in train for f in features[n]], [y for n in train for y in case["batches"][n]["y"]]
-        state = eq.online_covariance(*state, *pooled)
-        if clock is BEFORE:
-            for n in train:
-                value, present = eq.prototypes(case["v"][n], case["present"][n], features[n], case["batches"][n]["y"])
-                case["v"][n], case["present"][n] = np.array(value), list(present)
-    sizes = np.sum(case["n"], axis=0)
-    borrowed = eq.sigma_prime(state[2], eq.top_k(case["s"], 2), sizes)
-    case["sigma"] = [np.diag(matrix) for matrix in borrowed]
-    return method, loss, case, theta
-
-
-def test_the_second_step_is_algorithm_1_in_first_order() -> None:
-    method, loss, case, theta = two_steps("first")
-    wanted = algorithm.first_order(theta, case)
-    got = flat({n: p.grad for n, p in method.named_parameters()})
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-9)
-    assert np.abs(wanted).max() > 0.01
-    train, views = algorithm.meta_train(theta, case)
-    fast = theta - 0.2 * algorithm.complex_gradient(lambda t: algorithm.meta_train(t, case)[0], theta)
-    assert loss.total.item() == pytest.approx(float(train + 0.3 * algorithm.meta_test(fast, case, views)), abs=1e-10)
-
-
-def test_the_second_step_is_algorithm_1_in_second_order() -> None:
-    """METHODS 5 (i): the gradient is the numerical derivative of the total loss."""
-    method, _, case, theta = two_steps("second")
-    got = flat({n: p.grad for n, p in method.named_parameters()})
-    for seed in range(4):
-        direction = np.random.default_rng(seed).normal(size=len(theta))
-        wanted = algorithm.second_order(theta, case, direction, h=2e-7)
-        assert got @ direction == pytest.approx(wanted, abs=1e-6)
 
 
 def test_without_an_inner_step_it_is_multi_domain_training() -> None:

@@ -124,6 +124,31 @@ def test_bad_csv_names_the_line(tmp_path, text, message):
         ClassEmbeddings.from_table(file)
 
 
+@pytest.mark.parametrize("kind", ["csv", "npy", "npz", "mat"])
+@pytest.mark.parametrize("keep", [0, 20, 0.5, -1])
+def test_damaged_files_are_refused_by_name(tmp_path, kind, keep):
+    file = write(tmp_path, kind)
+    whole = file.read_bytes()
+    file.write_bytes(b"\xff\xfe not a table" if keep == -1 else whole[: int(keep * len(whole)) if keep < 1 else keep])
+    with pytest.raises(DataError, match=f"table.{kind}'"):
+        ClassEmbeddings.from_table(file)
+
+
+def test_pickled_objects_are_never_loaded(tmp_path):
+    file = tmp_path / "objects.npz"
+    np.savez(file, vectors=ROWS, class_names=np.array(NAMES, dtype=object))
+    with pytest.raises(DataError, match=r"without running code .* the names as strings, not objects"):
+        ClassEmbeddings.from_table(file)
+    np.save(tmp_path / "text.npy", np.array([["1", "2"]]))
+    with pytest.raises(DataError, match="a matrix of numbers, but got of <U1"):
+        ClassEmbeddings.from_table(tmp_path / "text.npy", names=["a"])
+
+
+def test_names_may_be_byte_strings(tmp_path):
+    np.savez(tmp_path / "bytes.npz", vectors=ROWS, class_names=np.array(NAMES, dtype="S"))
+    assert ClassEmbeddings.from_table(tmp_path / "bytes.npz").names == NAMES
+
+
 def test_unknown_types_and_missing_files(tmp_path):
     with pytest.raises(DataError, match=r"one of \.csv, \.npy, \.npz, \.mat"):
         ClassEmbeddings.from_table(tmp_path / "table.pkl")
