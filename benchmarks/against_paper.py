@@ -1,6 +1,6 @@
 """Our averages beside the paper's, and whether both put the methods in the same order.
 
-    python benchmarks/against_paper.py runs/table2 --table 2 --out results/bestiary_against_paper.md
+    python benchmarks/against_paper.py runs/table2 --table 2 --costs results/networks.json --out FILE.md
 
 The numbers themselves cannot be compared where the datasets differ (Bestiary is not AWA2-LTS); the order can.
 """
@@ -8,7 +8,9 @@ The numbers themselves cannot be compared where the datasets differ (Bestiary is
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
+from typing import Any
 
 from ltds.core.files import write_text
 from ltds.report.agreement import Agreement, agreement
@@ -21,17 +23,22 @@ from ltds.report.published import METRIC_KEYS, RESULTS, preset_averages
 
 SHOWN = ("Acc-U", "Acc", "H")
 SWAPS = 8
-TIMES = "A cell without ± has one seed. Seconds per step depend on the machine and on what else ran on it at the time."
+NOTE = (
+    "A cell without ± has one seed. Cost: the training time of a run in runs of agg, the steps of all methods timed in "
+    "turns (`benchmarks/networks.py`), at the size of this dataset."
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--table", default="2", choices=sorted(RESULTS))
+    parser.add_argument("--costs", type=Path, required=True, help="what benchmarks/networks.py --record wrote")
     parser.add_argument("--out", type=Path)
     words = parser.parse_args()
     (dataset,) = collect(words.runs).datasets
-    text = "\n".join([*table(dataset, words.table), "", TIMES, "", *orders(dataset, words.table)]) + "\n"
+    costs = next(iter(json.loads(words.costs.read_text())["rows"].values()))["methods"]
+    text = "\n".join([*table(dataset, words.table, costs), "", NOTE, "", *orders(dataset, words.table)]) + "\n"
     print(text)
     if words.out:
         write_text(words.out, text)
@@ -43,15 +50,16 @@ def ours(dataset: Dataset, metric: str) -> dict[str, Cell]:
     return {label: cell_of(dataset, label, column) for label in dataset.rows}
 
 
-def table(dataset: Dataset, number: str) -> list[str]:
+def table(dataset: Dataset, number: str, costs: dict[str, Any]) -> list[str]:
     theirs = {metric: preset_averages(number, metric) for metric in SHOWN}
     mine = {metric: ours(dataset, metric) for metric in SHOWN}
     names = [f"{dataset.name} {m}" for m in SHOWN] + [f"paper's table {number}: {m}" for m in SHOWN]
-    lines = [f"| Method | {' | '.join(names)} | seeds | parameters | s per step |", "|:--|" + "--:|" * (len(names) + 3)]
+    lines = [f"| Method | {' | '.join(names)} | seeds | parameters | cost |", "|:--|" + "--:|" * (len(names) + 3)]
     for label in sorted(dataset.rows, key=lambda label: -(mine["Acc-U"][label].mean or 0)):
         printed = [f"{theirs[m][label]:.1f}" if label in theirs[m] else "" for m in SHOWN]
-        cost = cost_of(dataset.rows[label])
-        facts = [str(mine["Acc"][label].seeds), *cost.texts(missing="")]
+        parameters, _ = cost_of(dataset.rows[label]).texts(missing="")
+        cost = f"{costs[label]['run_in_runs_of_agg']:.1f}" if label in costs else ""
+        facts = [str(mine["Acc"][label].seeds), parameters, cost]
         lines.append(f"| {' | '.join([label, *(mine[m][label].text(one_seed='') for m in SHOWN), *printed, *facts])} |")
     return lines
 

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from input_pipeline import generated
 from ltds.core.files import write_json
@@ -30,6 +31,7 @@ from ltds.data.manifest import Manifest
 from ltds.data.sampling import DomainBalanced
 from ltds.data.transforms import TrainTransform
 from ltds.engine.config import OptimizerSettings
+from ltds.engine.environment import describe_environment
 from ltds.engine.optim import build_optimizer
 from ltds.methods.meta_ltds import MetaLtds
 from step import CLOCKS, DOMAINS, RETAINED, make
@@ -106,8 +108,9 @@ def main() -> None:
     for row in rows:
         print(row)
     if words.record:
+        commit = describe_environment(torch.device("cpu"))["commit"]
         asked = {name: getattr(words, name) for name in ("size", "batch", "cache_size", "steps", "repeats")}
-        write_json(words.record, {"command": "python benchmarks/loader.py", **asked, "rows": rows})
+        write_json(words.record, {"command": "python benchmarks/loader.py", "commit": commit, **asked, "rows": rows})
 
 
 if __name__ == "__main__":

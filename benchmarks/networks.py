@@ -1,12 +1,13 @@
-"""What the domain networks of epi-fcr and daml cost: one after the other, or all in one batched call.
+"""What methods cost, and the domain networks of epi-fcr and daml: one after the other, or all in one batched call.
 
     python benchmarks/networks.py [--repeats 9] [--record results/networks.json]
 
 Part 1, forward and backward of four ResNet-10 in training mode, BatchNorm's running statistics included: a Python loop
 over the networks against `torch.vmap` over their stacked weights (`torch.func.stack_module_state`), each network on its
-own domain (epi-fcr) and every network on every domain (daml). Part 2, a whole step of each method, in steps of agg on
-the same images of one batch (daml reads two), with the number of parameters. One thread; the ways alternate in one
-process; medians.
+own domain (epi-fcr) and every network on every domain (daml).
+Part 2, a step in the middle of each phase of each method, on as many images (daml reads twice as many), and from that
+the training time of a run in runs of agg, with the number of parameters.
+One thread; the ways alternate in one process; medians.
 """
 
 from __future__ import annotations
@@ -33,20 +34,22 @@ from torch.func import functional_call, stack_module_state
 from ltds.core.files import write_json
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock
+from ltds.engine.environment import describe_environment
+from ltds.engine.phases import freeze
+from ltds.methods.base import Method, Phase
 from ltds.methods.presets import PRESETS
 from ltds.nn.backbones import BackboneSettings, build_backbone
+from ltds.semantics.embeddings import ClassEmbeddings
 
 DOMAINS, CLASSES = 4, 50
 SIZES = {
     "bestiary (32 px, width 24, batch 32)": (32, 32, BackboneSettings(stem="medium", width=24)),
     "64 px, width 64, batch 16": (64, 16, BackboneSettings()),
 }
-STEPS = {
-    "agg": Clock(0, 0, 100, 1),
-    "epi-fcr": Clock(0, 50, 100, 1),
-    "daml": Clock(0, 50, 100, 1),
-    "daml-warmup": Clock(0, 0, 100, 1, "warmup"),
-}
+METHODS = [
+  "agg", "bsce", "dc", "la", "la-posthoc", "equal", "crt", "lws", "tau-norm", "ncm", "remix", "cumix", "mixstyle",
+  "mixstyle-bsce", "agg-embeddings", "isda", "mldg", "masf", "epi-fcr", "epi-fcr-bsce", "daml", "daml-warmup", "ltds",
+]  # fmt: skip
 
 
 def medians(ways: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
@@ -89,37 +92,57 @@ def loop_or_batched(size: int, batch: int, settings: BackboneSettings, repeats: 
     return {name: round(value, 4) for name, value in (found | ratios).items()}
 
 
-def whole_steps(size: int, batch: int, settings: BackboneSettings, repeats: int) -> dict[str, Any]:
+def whole_runs(size: int, batch: int, settings: BackboneSettings, repeats: int) -> dict[str, Any]:
     counts = np.full((DOMAINS, CLASSES), 20)
+    counts[:, -5:] = 1  # a tail, without which equal has nothing to spare
     task = Task("bench", tuple(f"c{i}" for i in range(CLASSES)), ("a", "b", "c", "d", "e"), "e", counts)
-    ways, parameters = {}, {}
-    for name, clock in STEPS.items():
-        preset = PRESETS[name]
-        config = preset.method.Config(**preset.settings)
-        backbone = build_backbone(settings)
-        method = preset.method(config, task=task, embeddings=None, backbone=backbone, features=8 * settings.width)
-        method.train().to(memory_format=torch.channels_last)
-        parameters[name] = sum(p.numel() for p in method.parameters())
-        for key, parameter in method.named_parameters():
-            parameter.requires_grad_(parameter.requires_grad and not (clock.phase == "warmup" and "others" in key))
-        domains = torch.arange(DOMAINS).repeat_interleave(batch * method.batches)
-        images = torch.randn(len(domains), 3, size, size)
-        data = Batch(images, torch.randint(CLASSES, (len(domains),)), domains, torch.arange(len(domains)))
-
-        def step(method: Any = method, data: Batch = data, clock: Clock = clock) -> None:
-            method.zero_grad(set_to_none=True)
-            method.loss(data, clock).total.backward()
-
-        ways[name] = step
+    methods = {name: build(name, task, settings) for name in METHODS}
+    ways = {
+        f"{name}/{phase.name}": step_of(method, phase, batch, size)
+        for name, method in methods.items()
+        for phase in method.phases()
+    }
     found = medians(ways, repeats)
+
+    def seconds(name: str) -> float:
+        """A run's training time for each step of agg's run."""
+        return sum(phase.share * found[f"{name}/{phase.name}"] for phase in methods[name].phases())
+
     return {
         name: {
-            "seconds": round(found[name], 4),
-            "steps_of_agg": round(found[name] / found["agg"], 2),
-            "parameters": parameters[name],
+            "seconds": {phase.name: round(found[f"{name}/{phase.name}"], 4) for phase in method.phases()},
+            "run_in_runs_of_agg": round(seconds(name) / seconds("agg"), 2),
+            "parameters": sum(p.numel() for p in method.parameters()),
         }
-        for name in STEPS
+        for name, method in methods.items()
     }
+
+
+def build(name: str, task: Task, settings: BackboneSettings) -> Method:
+    preset = PRESETS[name]
+    method = preset.method(
+        preset.method.Config(**preset.settings),
+        task=task,
+        embeddings=ClassEmbeddings(task.classes, torch.randn(CLASSES, 40)),
+        backbone=build_backbone(settings),
+        features=8 * settings.width,
+    )
+    return method.to(memory_format=torch.channels_last) if method.channels_last else method
+
+
+def step_of(method: Method, phase: Phase, batch: int, size: int) -> Callable[[], None]:
+    """A step in the middle of the phase, with what it leaves frozen."""
+    learnable = frozenset(name for name, p in method.named_parameters() if p.requires_grad)
+    domains = torch.arange(DOMAINS).repeat_interleave(batch * method.batches)
+    images = torch.randn(len(domains), 3, size, size)
+    data = Batch(images, torch.randint(CLASSES, (len(domains),)), domains, torch.arange(len(domains)))
+
+    def step() -> None:
+        freeze(method.train(), phase, learnable)
+        method.zero_grad(set_to_none=True)
+        method.loss(data, Clock(0, 50, 100, 1, phase.name)).total.backward()
+
+    return step
 
 
 def main() -> None:
@@ -134,13 +157,14 @@ def main() -> None:
     for name, (size, batch, settings) in SIZES.items():
         rows[name] = {
             "networks": loop_or_batched(size, batch, settings, words.repeats),
-            "steps": whole_steps(size, batch, settings, words.repeats),
+            "methods": whole_runs(size, batch, settings, words.repeats),
         }
         print(name, json.dumps(rows[name], indent=1), flush=True)
     if words.record:
         machine = f"{platform.machine()}, {os.cpu_count()} cores, 1 thread, torch {torch.__version__}, float32"
         command = shlex.join(["python", "benchmarks/networks.py", *sys.argv[1:]])
-        write_json(words.record, {"command": command, "machine": machine, "rows": rows})
+        commit = describe_environment(torch.device("cpu"))["commit"]
+        write_json(words.record, {"command": command, "commit": commit, "machine": machine, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from torch import nn
 from ltds.core.files import write_json
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock
+from ltds.engine.environment import describe_environment
 from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
 from ltds.nn.backbones import BackboneSettings, build_backbone
@@ -158,17 +159,19 @@ def main() -> None:
     if words.measure:
         print(json.dumps((measure_time if words.measure == "time" else measure_memory)(words.case)))
         return
-    rows = []
+    rows, commit = [], describe_environment(torch.device("cpu"))["commit"]
     for classes in map(int, words.classes.split(",")):
         for name in CLOCKS:
             case = {"part": words.part, "classes": classes, "case": name, "size": words.size, "batch": words.batch}
             case |= {"order": words.order, "repeats": words.repeats}
-            rows.append(case | in_own_process("time", case, RETAINED) | in_own_process("memory", case, {}))
+            found = in_own_process("time", case, RETAINED) | in_own_process("memory", case, {})
+            rows.append(case | found | {"commit": commit})
             print(rows[-1], flush=True)
     if words.record:
         old = json.loads(words.record.read_text())["rows"] if words.record.is_file() else []
         machine = f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, float32"
-        write_json(words.record, {"command": "python benchmarks/step.py", "machine": machine, "rows": [*old, *rows]})
+        command = "python benchmarks/step.py, with the options that each row names"
+        write_json(words.record, {"command": command, "machine": machine, "rows": [*old, *rows]})
 
 
 if __name__ == "__main__":

@@ -211,7 +211,7 @@ def test_l_aug_bounds_the_exact_expectation(examples):
     for i, y in enumerate(labels.tolist()):
         sigma = given["sigma_prime_full"][y].tolist()
         exact = eq.expected_cross_entropy(f[i].tolist(), y, W.tolist(), b.tolist(), sigma, given["lambda"])
-        assert exact == pytest.approx(wanted["exact_expected_ce_quadrature"][i], abs=1e-6)
+        assert exact == pytest.approx(wanted["exact_expected_ce_quadrature"][i], abs=1e-9)
         assert exact <= bound[i]
         printed = eq.aug_as_printed(f[i].tolist(), y, W.tolist(), sigma, given["lambda"])
         assert printed == pytest.approx(wanted["literal_printed_equation_per_sample"][i], abs=1e-9)
