@@ -228,14 +228,20 @@ def lists(
 
 
 def _config(model: type[Model], overrides: list[str] | None, **given: str) -> Model:
-    """The settings of --set, and those that have an option of their own."""
-    from ltds.core.config import parse, parse_overrides
+    """The settings of --set, and those that have an option of their own, which the error for them then names."""
+    from ltds.core.config import check, listing, parse_overrides
 
     told = parse_overrides(overrides or [])
+    options = {name: f"--{name.replace('_', '-')}" for name in given}
     for name in given.keys() & told.keys():
-        option = f"--{name.replace('_', '-')}"
-        raise ConfigError(expected(f"'{name}'", f"given with {option}", "--set", f"Write {option} {told[name]}."))
-    return parse(model, {**told, **given})
+        rule, remedy = f"given with {options[name]}", f"Write {options[name]} {told[name]}."
+        raise ConfigError(expected(f"'{name}'", rule, "--set", remedy))
+    settings, problems = check(model, {**told, **given}, remedy="Give it with --set {name}=VALUE.")
+    if settings is None:
+        for name, option in options.items():
+            problems = [problem.replace(f"--set {name}=VALUE", f"{option} VALUE") for problem in problems]
+        raise ConfigError(listing(problems))
+    return settings
 
 
 def _out(out: Path | None, name: str) -> Path:
@@ -262,7 +268,7 @@ def _done(manifest: Manifest) -> None:
 
 def notes(manifest: Manifest) -> list[str]:
     """What a reader of this dataset's numbers must know."""
-    said = []
+    said = list(manifest.provenance.get("notes", ()))
     for split, why in (("train", "trained on"), ("val", "used to choose the model")):
         again, all_ = manifest.test_images_also_in(split), manifest.counts("test").sum(axis=1)
         shares = [f"{d} {n} of {m}" for d, n, m in zip(manifest.domains, again, all_, strict=True) if n]

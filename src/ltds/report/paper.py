@@ -7,6 +7,7 @@ from ltds.report.dataset import Dataset
 from ltds.report.published import METRIC_KEYS, preset_averages, rows
 
 # Name of a dataset -> the table that prints results on it. PACS-ODG is one dataset for each order of its sources.
+# The name is enough: builders give another to what other settings or lists make (`variant` in data/builders/plan.py).
 TABLES = {"awa2-lts": "2", "imagenet-lts": "3"} | {f"pacs-odg-{o}": "S5" for o in ("cps-a", "pac-s", "acs-p", "spa-c")}
 _PRINTED = {key: name for name, key in METRIC_KEYS.items()}
 

@@ -87,6 +87,25 @@ def test_a_setting_with_an_option_is_not_given_twice(photos: Path, tmp_path: Pat
     assert Manifest.read(tmp_path / "d").domains == ("all",)
 
 
+def test_a_wrong_option_is_answered_with_the_option(tmp_path: Path) -> None:
+    words = ["--source", str(tmp_path), "--splits", str(tmp_path), "--set", "damaged=unchecked"]
+    with pytest.raises(ConfigError, match=r"'order' was 'CPA-S'.*'CPS-A'.* Give it with --order VALUE\."):
+        call("build", "pacs-odg", *words, "--order", "CPA-S")
+    with pytest.raises(ConfigError, match=r"Give it with --source-test VALUE\."):
+        call("build", "pacs-odg", *words, "--order", "CPS-A", "--source-test", "some")
+    with pytest.raises(ConfigError, match=r"Give it with --set seed=VALUE\.$"):
+        call("build", "pacs-lt", *words, "--set", "seed=-1")
+
+
+def test_images_that_are_passed_over_are_told(photos: Path, tmp_path: Path) -> None:
+    (photos / "ant" / "0.jpg").rename(photos / "stray.jpg")
+    out = tmp_path / "d"
+    done = call("build", "folder", "--source", str(photos), "--out", str(out), "--layout", "class")
+    said = "1 image was passed over, not in class folders but elsewhere: 'stray.jpg'"
+    assert said in done.stderr
+    assert said in call("info", str(out)).stdout
+
+
 def test_lists_and_csv_by_options(photos: Path, tmp_path: Path) -> None:
     file = tmp_path / "list.csv"
     file.write_text("image,species\n" + "".join(f"{n}/{i}.jpg,{n}\n" for n in ("ant", "bee") for i in range(8)))

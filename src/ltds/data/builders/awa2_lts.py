@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +15,16 @@ from ltds.core.files import write_text
 from ltds.core.progress import SILENT, Progress
 from ltds.data.builders.dataset import build_dataset
 from ltds.data.builders.lts import VERSION, LtsConfig, plan_class_folders, start_plan
-from ltds.data.builders.plan import Plan
+from ltds.data.builders.plan import Plan, variant
 from ltds.data.builders.published import list_files, plan_published
-from ltds.data.builders.source import digests, find_root, images_in, some
+from ltds.data.builders.source import digests, find_root, images_in, some, text_lines
 from ltds.data.manifest import Manifest
 
 WHERE = (
     "Download AwA2-data.zip (13 GB) from https://cvml.ista.ac.at/AwA2/, unpack it, and name the folder "
     "Animals_with_Attributes2, which holds classes.txt and JPEGImages/."
 )
-IMAGES = 37_322
+IMAGES, CLASSES = 37_322, 50
 LICENCE = "images: as stated for each in AWA2's licences folder (Creative Commons)"
 _UNRATED = -1.0
 
@@ -52,16 +52,18 @@ def build(
     base = find_root(source, ("Animals_with_Attributes2", "AwA2-data/Animals_with_Attributes2", ".."), _HOLDS, WHERE)
     root = base / "JPEGImages"
 
-    def plan() -> Plan:
+    def plan(without: Collection[str]) -> Plan:
         classes = read_classes(base / "classes.txt")
         empty = [name for name in classes if not (root / name).is_dir()]
         if empty:
             raise DataError(expected(f"'{root}'", "a folder of images for each class", f"no {some(empty)}", WHERE))
         files = [[f"{name}/{image}" for image in images_in(root / name)] for name in classes]
-        start = start_plan(_name(config), classes, config, WHERE)
+        start = start_plan(_name(config, len(classes)), classes, config, WHERE)
         start.licence = LICENCE
         start.facts = {"images_of_AWA2_that_the_source_lacks": IMAGES - sum(map(len, files))}
-        return plan_class_folders(start, files, config) if lists is None else plan_published(start, files, lists)
+        if lists is not None:
+            return plan_published(start, files, lists)
+        return plan_class_folders(start, files, config, without)
 
     published = {} if lists is None else {"lists": digests(list_files(lists, config.domains))}
     key = {"builder": "awa2-lts", "version": VERSION, "config": config.model_dump(mode="json"), "lists": published}
@@ -75,16 +77,18 @@ def build(
 _HOLDS = ("classes.txt", "JPEGImages")
 
 
-def _name(config: Awa2LtsConfig) -> str:
-    """Another long tail is another dataset: the paper's numbers must not stand beside it."""
+def _name(config: Awa2LtsConfig, classes: int) -> str:
+    """Another long tail or number of classes is another dataset: the paper's numbers must not stand beside it."""
     usual = Awa2LtsConfig()
-    same = (config.n_max, config.n_min) == (usual.n_max, usual.n_min)
-    return "awa2-lts" if same else f"awa2-lts-{config.n_max}-{config.n_min}"
+    name = "awa2-lts" if classes == CLASSES else f"awa2-lts-{classes}-classes"
+    if (config.n_max, config.n_min) != (usual.n_max, usual.n_min):
+        name += f"-{config.n_max}-{config.n_min}"
+    return variant(name, config, without=("n_max", "n_min"))
 
 
 def read_classes(file: Path) -> tuple[str, ...]:
     """The class names of AWA2's classes.txt ('   2\\tgrizzly+bear'), as its image folders are called."""
-    return tuple(line.split()[-1] for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
+    return tuple(line.split()[-1] for line in text_lines(file))
 
 
 def write_attributes(base: Path, out: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,20 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.data.ahead import ahead
+from ltds.data.builders.images import Draft, settle
 from ltds.data.builders.plan import Plan
-from ltds.data.builders.source import LINK, require_files, some
-from ltds.data.decode import decode
+from ltds.data.builders.source import LINK, some
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import FILE, StyledImage, write_style_list
 
 _OURS = {LINK, FILE, "manifest.csv", "semantics", ".cache"}
-_PROBE = 32  # pixels: a JPEG's data are read to their end at any size, and fastest at a small one
 
 
 def build_dataset(
     out: Path,
     source: Path,
     key: dict[str, Any],
-    plan: Callable[[], Plan],
+    draft: Draft,
     *,
     damaged: str = "refuse",
     progress: Progress = SILENT,
@@ -45,8 +42,7 @@ def build_dataset(
             return manifest
     else:
         _require_empty(out, source)
-    planned = plan()
-    left_out = _check_images(planned, source, damaged, progress)
+    planned, left_out = settle(draft, source, damaged, progress)
     made = _manifest(out, planned, left_out, key)
     if finished and made.checksum != manifest.checksum:
         rule, remedy = f"the images that '{out}' was built from", "Name that folder, or build elsewhere with --out."
@@ -101,38 +97,9 @@ def _link(link: Path, source: Path) -> None:
     os.replace(temporary, link)
 
 
-def _check_images(plan: Plan, source: Path, damaged: str, progress: Progress) -> dict[str, str]:
-    """What is wrong with each damaged image, by its path; raises where one is missing, or damaged and not left out."""
-    require_files(source, plan.images(), f"the images of {plan.name}", plan.where)
-    if damaged == "unchecked":
-        return {}
-
-    def problem(name: str) -> str | None:
-        try:
-            decode(source / name, _PROBE)
-        except DataError as error:
-            return str(error).split(", but got ", 1)[-1].split(". ")[0]
-        return None
-
-    threads = os.cpu_count() or 1
-    found = ahead(problem, plan.images(), threads=threads, window=4 * threads)
-    bad: dict[str, str] = {}
-    with closing(found), progress.track("Checking images", sum(1 for _ in plan.images())) as advance:
-        for name, said in zip(plan.images(), found, strict=True):
-            if said is not None:
-                bad[name] = said
-            advance()
-    if bad and damaged == "refuse":
-        got = f"{len(bad)} that cannot be decoded: " + "; ".join(f"'{n}' ({said})" for n, said in list(bad.items())[:5])
-        remedy = "Copy them again from their source, or leave them out with --set damaged=leave-out."
-        raise DataError(expected(f"the images in '{source}'", "whole", got, remedy))
-    return bad
-
-
 def _manifest(out: Path, plan: Plan, left_out: dict[str, str], key: dict[str, Any]) -> Manifest:
     kept = [i for i in range(len(plan.paths)) if not left_out or plan.image(i) not in left_out]
-    facts = {"facts": plan.facts} if plan.facts else {}
-    without = {"left_out": left_out} if left_out else {}
+    said = {"facts": plan.facts, "notes": plan.notes, "left_out": left_out}
     return Manifest(
         root=out,
         name=plan.name,
@@ -143,7 +110,7 @@ def _manifest(out: Path, plan: Plan, left_out: dict[str, str], key: dict[str, An
         domain_ids=np.array(plan.domain_ids, np.int64)[kept],
         split_ids=np.array(plan.split_ids, np.int64)[kept],
         licence=plan.licence,
-        provenance={**key, **facts, **without},
+        provenance={**key, **{name: what for name, what in said.items() if what}},
         test_repeats=plan.test_repeats,
     )
 

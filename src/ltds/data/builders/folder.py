@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
 from ltds.data.builders.dataset import build_dataset
 from ltds.data.builders.plan import BuildConfig, Plan
-from ltds.data.builders.source import find_root, folders_in, images_in
+from ltds.data.builders.source import find_root, folders_in, images_in, some
 from ltds.data.manifest import SPLITS, Manifest
 from ltds.data.stratify import draw_splits
 
@@ -85,19 +86,23 @@ def build(out: Path, source: Path, config: FolderConfig, *, name: str = "", prog
         config.refuse_drawing("folders give the splits")
     key = {"builder": "folder", "version": 1, "config": config.model_dump(mode="json")}
 
-    def plan() -> Plan:
+    def plan(without: Collection[str]) -> Plan:
         rows = [(dict(zip(levels, folders, strict=True)), path) for folders, path in _walk(root, len(levels))]
         if not rows:
             rule = f"a folder with images in {config.layout.replace('/', ' folders, in them ')} folders"
-            raise DataError(expected(f"--source '{source}'", rule, "no image at that depth", WHERE))
-        return make_plan(
+            got = "; ".join(["no image at that depth", *_passed_over(root, config.layout)])
+            raise DataError(expected(f"--source '{source}'", rule, got, WHERE))
+        made = make_plan(
             name or root.resolve().name,
             [path for _, path in rows],
             [found["class"] for found, _ in rows],
             [found.get("domain", ONE_DOMAIN) for found, _ in rows],
             [split_named(found["split"]) for found, _ in rows] if "split" in levels else None,
             config,
+            without,
         )
+        made.notes = _passed_over(root, config.layout)
+        return made
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
 
@@ -111,6 +116,21 @@ def _walk(folder: Path, depth: int, inside: tuple[str, ...] = ()) -> Iterator[tu
         yield from _walk(folder / name, depth, (*inside, name))
 
 
+def _passed_over(root: Path, layout: str) -> list[str]:
+    """A sentence on the images that lie less or more folders down than the layout says; none where all are read."""
+    depth = layout.count("/") + 1
+    others = []
+    for place, folders, _ in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        inside = Path(place).relative_to(root)
+        if len(inside.parts) != depth:
+            others += [(inside / name).as_posix() for name in images_in(Path(place))]
+    if not others:
+        return []
+    number = "1 image was" if len(others) == 1 else f"{len(others)} images were"
+    return [f"{number} passed over, not in {layout} folders but elsewhere: {some(others)}"]
+
+
 def make_plan(
     name: str,
     paths: list[str],
@@ -118,18 +138,25 @@ def make_plan(
     domains: list[str],
     splits: list[str] | None,
     config: DrawConfig,
+    without: Collection[str],
     class_order: tuple[str, ...] | None = None,
 ) -> Plan:
-    """A plan from a class, domain and (unless drawn) split for each path."""
+    """A plan from a class, domain and (unless drawn) split for each path; the draw knows nothing of those `without`.
+
+    A class or domain all of whose images are left out keeps its place, so that it is missed.
+    """
     order = class_order or tuple(sorted(set(classes)))
     plan = Plan(name, order, tuple(sorted(set(domains))), WHERE)
     labels = {word: i for i, word in enumerate(order)}
     places = {word: i for i, word in enumerate(plan.domains)}
-    label_ids = np.array([labels[word] for word in classes], np.int64)
-    domain_ids = np.array([places[word] for word in domains], np.int64)
+    kept = [i for i, path in enumerate(paths) if path not in without]
+    label_ids = np.array([labels[classes[i]] for i in kept], np.int64)
+    domain_ids = np.array([places[domains[i]] for i in kept], np.int64)
     if splits is None:
         drawn = draw_splits(label_ids, domain_ids, val=config.val, test=config.test, seed=config.seed)
-        splits = [SPLITS[i] for i in drawn]
-    for path, label, domain, split in zip(paths, label_ids.tolist(), domain_ids.tolist(), splits, strict=True):
-        plan.add(path, label, domain, split)
+        chosen = [SPLITS[i] for i in drawn]
+    else:
+        chosen = [splits[i] for i in kept]
+    for i, label, domain, split in zip(kept, label_ids.tolist(), domain_ids.tolist(), chosen, strict=True):
+        plan.add(paths[i], label, domain, split)
     return plan

@@ -13,9 +13,9 @@ from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.builders.dataset import build_dataset
 from ltds.data.builders.lts import VERSION, StyleConfig, draw_domains, start_plan
-from ltds.data.builders.plan import Plan
-from ltds.data.builders.source import digests, find_root, read_list, some
-from ltds.data.manifest import Manifest
+from ltds.data.builders.plan import Plan, variant
+from ltds.data.builders.source import digests, find_root, read_list, some, text_lines
+from ltds.data.manifest import SPLITS, Manifest
 
 WHERE = (
     "Download ILSVRC2012 from https://image-net.org (a free account is needed) and unpack it to train/<wnid>/*.JPEG "
@@ -26,6 +26,8 @@ WHERE_LISTS = (
     "https://github.com/zhmiao/OpenLongTailRecognition-OLTR (its README links them)."
 )
 LICENCE = "ImageNet: non-commercial research and education only"
+OFFICIAL = (115_846, 20_000, 50_000)  # images in the lists below
+CLASSES = 1000
 LISTS = {split: f"ImageNet_LT_{split}.txt" for split in ("train", "val", "test")}
 
 
@@ -55,7 +57,7 @@ def build(
         "lists": digests([*files, *([names] if names else [])]),
     }
     return build_dataset(
-        out, root, key, lambda: plan(lists, config, names, flat_val(root)), damaged=config.damaged, progress=progress
+        out, root, key, lambda _: plan(lists, config, names, flat_val(root)), damaged=config.damaged, progress=progress
     )
 
 
@@ -86,6 +88,7 @@ def plan(
     styled = draw_domains(sizes, config)
     result = start_plan("imagenet-lts", _classes(wnids, names), config, WHERE)
     result.licence = LICENCE
+    _name(result, [sum(count.values()) for count in counts.values()], config)
     for split, name in LISTS.items():
         reached = [0] * classes
         domains = styled[split]
@@ -94,7 +97,31 @@ def plan(
             reached[label] += 1
             if domain >= 0:
                 result.add(place(path), label, domain, split)
+    _require_once(result, lists)
     return result
+
+
+def _name(plan: Plan, sizes: list[int], config: ImagenetLtsConfig) -> None:
+    """Other lists and settings make another dataset: the paper's numbers must not stand beside it."""
+    if (*sizes, len(plan.classes)) != (*OFFICIAL, CLASSES):
+        plan.name += f"-{'-'.join(map(str, sizes))}"
+        found, official = (" / ".join(f"{n:,}" for n in numbers) for numbers in (sizes, OFFICIAL))
+        plan.notes.append(
+            f"not the official lists, hence the name: they have {found} images of {len(plan.classes):,} classes, "
+            f"the official ones {official} of {CLASSES:,}"
+        )
+    plan.name = variant(plan.name, config)
+
+
+def _require_once(plan: Plan, lists: Path) -> None:
+    """Refuse an original that comes twice: in two styles it is two files, and a trained one in the test goes unseen."""
+    splits: dict[str, list[str]] = {}
+    for row, split in enumerate(plan.split_ids):
+        splits.setdefault(plan.image(row), []).append(SPLITS[split])
+    twice = [f"{image} ({' and '.join(found)})" for image, found in splits.items() if len(found) > 1]
+    if twice:
+        got, remedy = f"{len(twice)} more than once: {some(twice)}", f"Take them out of one list. {WHERE_LISTS}"
+        raise DataError(expected(f"the images in '{lists}'", "each in one line of one list", got, remedy))
 
 
 def _count(file: Path, wnids: dict[int, str]) -> Counter[int]:
@@ -118,8 +145,7 @@ def _classes(wnids: dict[int, str], names: Path | None) -> list[str]:
     ordered = [wnids[label] for label in range(len(wnids))]
     if names is None:
         return ordered
-    lines = (line.split(maxsplit=1) for line in names.read_text(encoding="utf-8").splitlines() if line.strip())
-    known = {words[0]: words[-1].strip() for words in lines}
+    known = {words[0]: words[-1] for words in (line.split(maxsplit=1) for line in text_lines(names))}
     missing = [wnid for wnid in ordered if wnid not in known]
     if missing:
         remedy = "Give a file with a line 'wnid name' for each class."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from ltds.core.progress import SILENT, Progress
 from ltds.data.builders.dataset import build_dataset
 from ltds.data.builders.folder import ONE_DOMAIN, DrawConfig, make_plan, split_named
 from ltds.data.builders.plan import Plan
-from ltds.data.builders.source import digests, find_root
+from ltds.data.builders.source import digests, find_root, reading, seen_from, text_lines
 from ltds.data.manifest import Manifest
 
 WHERE = "Name with --source the folder that the lists' paths start from."
@@ -68,34 +68,45 @@ def build(
         "lists": digests([*files, *([classes] if classes else [])]),
     }
 
-    def plan() -> Plan:
-        lines = [line for file in files for line in read_lines(file, config)]
+    def plan(without: Collection[str]) -> Plan:
+        place = seen_from(root)
+        lines = [line for file in files for line in read_lines(file, config, place)]
         if not lines:
             got = ", ".join(map(str, files)) or "no file"
             raise DataError(expected("the lists", "a line for each image", got, "Name files with lines in them."))
-        given = {line.split is not None for line in lines}
-        if given == {True, False}:
-            got = f"one for {sum(line.split is not None for line in lines)} of {len(lines)}"
-            raise DataError(expected("the lists", "with a split for each image or for none", got, "Mend the lists."))
-        if True in given:
+        _require_all_or_none("domain", [line.domain for line in lines])
+        if _require_all_or_none("split", [line.split for line in lines]):
             config.refuse_drawing("the lists give the splits")
         names, order = _named([line.label for line in lines], classes)
         splits = [split_named(line.split) for line in lines if line.split is not None] or None
         domains = [line.domain or ONE_DOMAIN for line in lines]
-        paths = [_inside(line.path, root) for line in lines]
-        return make_plan(name or out.resolve().name, paths, names, domains, splits, config, order)
+        paths = [line.path for line in lines]
+        return make_plan(name or out.resolve().name, paths, names, domains, splits, config, without, order)
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
 
 
-def read_lines(file: Path, config: ListsConfig) -> Iterator[Line]:
-    """The lines of one file, with the domain and split that its name tells, if it tells them."""
+def _require_all_or_none(what: str, values: Sequence[str | None]) -> bool:
+    """Whether the lists say this of their images; to say it of some only is an error."""
+    given = sum(value is not None for value in values)
+    if 0 < given < len(values):
+        got, remedy = f"one for {given} of {len(values)}", "Mend the lists."
+        raise DataError(expected("the lists", f"with a {what} for each image or for none", got, remedy))
+    return given > 0
+
+
+def read_lines(file: Path, config: ListsConfig, place: Callable[[str], str | None]) -> Iterator[Line]:
+    """The lines of one file, paths as `place` gives them, with the domain and split that the file's name tells."""
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a list of images", "nothing there", "Check the path."))
     told = _told(file, config.names)
-    lines = _csv_lines(file, config) if file.suffix.lower() == ".csv" else _text_lines(file)
-    for line in lines:
-        yield line._replace(domain=told.get("domain", line.domain), split=told.get("split", line.split))
+    lines = _csv_lines(file, config, told) if file.suffix.lower() == ".csv" else _text_lines(file)
+    for number, line in lines:
+        path = place(line.path)
+        if path is None:
+            rule = "of an image inside of --source"
+            raise DataError(expected(f"line {number} of '{file}'", rule, f"'{line.path}'", WHERE))
+        yield Line(path, line.label, told.get("domain", line.domain), told.get("split", line.split))
 
 
 def _told(file: Path, names: str) -> dict[str, str]:
@@ -108,9 +119,9 @@ def _told(file: Path, names: str) -> dict[str, str]:
     return found.groupdict()
 
 
-def _text_lines(file: Path) -> Iterator[Line]:
+def _text_lines(file: Path) -> Iterator[tuple[int, Line]]:
     width = 0
-    with file.open(encoding="utf-8-sig") as stream:
+    with reading(file) as stream:
         for number, text in enumerate(stream, 1):
             words = text.split()
             if not words:
@@ -120,35 +131,38 @@ def _text_lines(file: Path) -> Iterator[Line]:
                 rule = "'path label' or 'path label domain', like the first"
                 remedy = "Use a CSV file for paths with spaces in them."
                 raise DataError(expected(f"line {number} of '{file}'", rule, f"'{text.strip()[:80]}'", remedy))
-            yield Line(words[0], words[1], words[2] if width == 3 else None, None)
+            yield number, Line(words[0], words[1], words[2] if width == 3 else None, None)
 
 
-def _csv_lines(file: Path, config: ListsConfig) -> Iterator[Line]:
-    with file.open(newline="", encoding="utf-8-sig") as stream:
+def _csv_lines(file: Path, config: ListsConfig, told: Collection[str]) -> Iterator[tuple[int, Line]]:
+    """Line numbers and lines. `told`: what the file's name tells already, which no cell need say."""
+    with reading(file) as stream:
         lines = csv.DictReader(stream)
         columns = list(lines.fieldnames or [])
-        needed = [config.path, config.label]
-        needed += [getattr(config, name) for name in ("domain", "split") if name in config.model_fields_set]
-        for column in needed:
-            if column not in columns:
-                what = f"Expected '{file}' to have a column '{column}', but got {', '.join(columns) or 'none'}."
-                raise DataError(
-                    f"{what} Name it with --set path=, label=, domain= or split=. {nearest(column, columns)}"
+        needed = _needed(file, columns, config)
+        if config.domain in columns and "domain" not in told:
+            needed.append(config.domain)
+        for row in lines:
+            empty = [column for column in needed if not (row[column] or "").strip()]
+            if empty:
+                got, remedy = (
+                    f"an empty cell under {', '.join(dict.fromkeys(empty))}",
+                    "Fill it in, or delete the line.",
                 )
-        for number, row in enumerate(lines, 2):
-            cells = [row[column] for column in needed]
-            if not all(cells):
-                remedy = "Fill it in, or delete the line."
-                raise DataError(expected(f"line {number} of '{file}'", "complete", f"an empty cell in {cells}", remedy))
-            yield Line(
-                row[config.path], row[config.label], row.get(config.domain) or None, row.get(config.split) or None
-            )
+                raise DataError(expected(f"line {lines.line_num} of '{file}'", "complete", got, remedy))
+            domain, split = row.get(config.domain) or None, row.get(config.split) or None
+            yield lines.line_num, Line(row[config.path], row[config.label], domain, split)
 
 
-def _inside(path: str, root: Path) -> str:
-    """A path from `root` on; lists may also give whole paths."""
-    whole = Path(path)
-    return whole.relative_to(root.absolute()).as_posix() if whole.is_relative_to(root.absolute()) else path
+def _needed(file: Path, columns: list[str], config: ListsConfig) -> list[str]:
+    """The columns that the file must have: path, label, and whatever was named by a setting."""
+    needed = [config.path, config.label]
+    needed += [getattr(config, name) for name in ("domain", "split") if name in config.model_fields_set]
+    for column in needed:
+        if column not in columns:
+            what = f"Expected '{file}' to have a column '{column}', but got {', '.join(columns) or 'none'}."
+            raise DataError(f"{what} Name it with --set path=, label=, domain= or split=. {nearest(column, columns)}")
+    return needed
 
 
 def _named(labels: list[str], classes: Path | None) -> tuple[list[str], tuple[str, ...]]:
@@ -158,7 +172,7 @@ def _named(labels: list[str], classes: Path | None) -> tuple[list[str], tuple[st
     if classes is None:
         order = sorted(found, key=int) if numbers else sorted(found)
         return labels, tuple(order)
-    names = [line.strip() for line in classes.read_text(encoding="utf-8").splitlines() if line.strip()]
+    names = text_lines(classes)
     wrong = sorted(label for label in found if not label.isdecimal() or int(label) >= len(names))
     if wrong:
         rule = f"numbers from 0 to {len(names) - 1}, as '{classes}' has {len(names)} names"

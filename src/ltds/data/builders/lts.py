@@ -5,14 +5,14 @@ Any folder of class folders can be made into one; AWA2-LTS and ImageNet-LTS are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from ltds.core.errors import DataError, expected
+from ltds.core.errors import DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import numpy_generator
 from ltds.data.builders.dataset import build_dataset
@@ -38,6 +38,16 @@ class StyleConfig(BuildConfig):
     fewest: int = Field(default=2, ge=1, description="domains of the rarest classes")
     exclusive: int = Field(default=1, ge=0, description="classes that each domain has for itself")
     seed: int = Field(default=0, ge=0)
+
+    @field_validator("styles")
+    @classmethod
+    def _known(cls, styles: tuple[str, ...]) -> tuple[str, ...]:
+        from ltds.data.styles import STYLES  # torch comes with it, and the usual styles need no check
+
+        for style in styles:
+            if style not in STYLES:
+                raise ValueError(expected("styles", "known", f"'{style}'", nearest(style, STYLES)))
+        return styles
 
     @model_validator(mode="after")
     def _distinct(self) -> StyleConfig:
@@ -104,23 +114,25 @@ def start_plan(name: str, classes: Sequence[str], config: StyleConfig, where: st
     return Plan(name, tuple(classes), config.domains, where, styles=("", *config.styles))
 
 
-def plan_class_folders(plan: Plan, files: Sequence[Sequence[str]], config: LtsConfig) -> Plan:
+def plan_class_folders(
+    plan: Plan, files: Sequence[Sequence[str]], config: LtsConfig, without: Collection[str] = ()
+) -> Plan:
     """The plan with its rows. files: the images of each class, in an order that is the same everywhere.
 
-    Each class's images are shuffled; test images come first, then validation, then training, by the count curve over
-    the classes sorted by size.
+    Each class's images are shuffled and those `without` passed over; test images come first, then validation, then
+    training, by the count curve over the classes sorted by size.
     """
-    sizes = np.array([len(names) for names in files], np.int64)
-    counts = _counts(plan.classes, sizes, config)
+    drawn = [
+        [name for name in _shuffled(names, config.seed, label) if name not in without]
+        for label, names in enumerate(files)
+    ]
+    sizes, whole = (np.array([len(names) for names in found], np.int64) for found in (files, drawn))
+    counts = _counts(plan.classes, sizes, whole, config)
     styled = draw_domains(counts, config)
-    drawn = [_shuffled(names, config.seed, label) for label, names in enumerate(files)]
-    for split, start in (
-        ("train", config.test_per_class + config.val_per_class),
-        ("val", config.test_per_class),
-        ("test", 0),
-    ):
-        for label, domains in enumerate(styled[split]):
-            for image, domain in zip(drawn[label][start : start + len(domains)], domains, strict=True):
+    starts = {"train": counts["test"] + counts["val"], "val": counts["test"], "test": np.zeros_like(sizes)}
+    for split, start in starts.items():
+        for label, (first, domains) in enumerate(zip(start.tolist(), styled[split], strict=True)):
+            for image, domain in zip(drawn[label][first : first + len(domains)], domains, strict=True):
                 if domain >= 0:
                     plan.add(image, label, int(domain), split)
     return plan
@@ -130,32 +142,39 @@ def _shuffled(names: Sequence[str], seed: int, label: int) -> list[str]:
     return [names[i] for i in numpy_generator(seed, "lts/images", label).permutation(len(names)).tolist()]
 
 
-def _counts(classes: Sequence[str], sizes: NDArray[np.int64], config: LtsConfig) -> dict[str, NDArray[np.int64]]:
+def _counts(
+    classes: Sequence[str], sizes: NDArray[np.int64], whole: NDArray[np.int64], config: LtsConfig
+) -> dict[str, NDArray[np.int64]]:
+    """(C,) images of each class in each split, of `sizes` (C,) images and `whole` (C,) that are not left out.
+
+    A class that has enough only together with what is left out has fewer for test: training comes first.
+    """
     aside = config.val_per_class + config.test_per_class
-    left = sizes - aside
+    left = whole - aside
     n_max = config.n_max if config.n_max is not None else int(left.max())
     n_min = config.n_min if config.n_min is not None else max(1, min(n_max, int(left.min())))
-    train = longtail_counts(len(classes), n_max, n_min)[ranks(sizes)]
-    short = [f"'{classes[c]}' ({sizes[c]})" for c in np.flatnonzero(left < train).tolist()]
+    train = longtail_counts(len(classes), n_max, n_min)[ranks(whole)]
+    for_test = whole - train - config.val_per_class
+    short = [f"'{classes[c]}' ({whole[c]})" for c in np.flatnonzero((sizes - aside < train) | (for_test < 1)).tolist()]
     if short:
         rule = f"{aside} images for validation and test, and its training images by the curve {n_max} ... {n_min}"
         remedy = "Lower test_per_class, val_per_class, n_max or n_min with --set, or add images."
         raise DataError(f"Expected every class to have {rule}, but got too few for {', '.join(short[:5])}. {remedy}")
-    same = {"val": config.val_per_class, "test": config.test_per_class}
-    return {"train": train, **{split: np.full_like(train, n) for split, n in same.items()}}
+    val = np.full_like(train, config.val_per_class)
+    return {"train": train, "val": val, "test": np.minimum(for_test, config.test_per_class)}
 
 
 def build(out: Path, source: Path, config: LtsConfig, *, name: str = "lts", progress: Progress = SILENT) -> Manifest:
     """The long-tailed, stylised version of the class folders in `source`; its classes are their names, sorted."""
     root = find_root(source, (), (), WHERE)
 
-    def plan() -> Plan:
+    def plan(without: Collection[str]) -> Plan:
         classes = [folder for folder in folders_in(root) if images_in(root / folder)]
         if len(classes) < 2:
             got = f"{len(classes)} folders with images"
             raise DataError(expected(f"--source '{source}'", "a folder of class folders", got, WHERE))
         files = [[f"{folder}/{name}" for name in images_in(root / folder)] for folder in classes]
-        return plan_class_folders(start_plan(name, classes, config, WHERE), files, config)
+        return plan_class_folders(start_plan(name, classes, config, WHERE), files, config, without)
 
     key = {"builder": "lts", "version": VERSION, "config": config.model_dump(mode="json")}
     return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ltds.core.errors import DataError, expected
@@ -114,22 +116,35 @@ def plan_pacs_lt(lists: Lists, config: PacsLtConfig) -> Plan:
     """Like `plan_pacs`, but the training images of each domain follow the count curve of `longtail_counts`.
 
     Classes are ranked by their training images over all domains, so that head and tail are the same everywhere; each
-    domain has the longest tail of this ratio that its images allow.
+    domain has the longest tail of this ratio that its images allow. Whole images reach it but nearly, which is noted.
     """
     plan = start_plan("pacs-lt", DOMAINS, repeats=True)
     sizes = np.zeros((len(DOMAINS), len(CLASSES)), np.int64)
     for d, domain in enumerate(DOMAINS):
         np.add.at(sizes[d], list(lists.images[domain]["train"].values()), 1)
     order = np.argsort(-sizes.sum(axis=0), kind="stable")
+    _require_reachable(sizes[:, order], config.ratio)
+    reached = []
     for d, domain in enumerate(DOMAINS):
         counts = largest_tail(sizes[d, order], config.ratio)
+        reached.append(f"{domain} {counts[0] / counts[-1]:.1f} ({counts[0]} to {counts[-1]} images)")
         for label, count in zip(order.tolist(), counts.tolist(), strict=True):
             names = [path for path, found in lists.images[domain]["train"].items() if found == label]
             drawn = numpy_generator(config.seed, "pacs-lt", d, label).permutation(len(names))[:count]
             add(plan, {names[i]: label for i in sorted(drawn)}, domain, "train")
         add(plan, lists.images[domain]["val"], domain, "val")
         add(plan, lists.whole(domain), domain, "test")
+    plan.notes.append(f"ratio of {config.ratio:g} as whole images reach it: {', '.join(reached)}")
     return plan
+
+
+def _require_reachable(sizes: NDArray[np.int64], ratio: float) -> None:
+    """Refuse a ratio that some domain cannot reach with one image of the rarest class. sizes: (domains, C), by rank."""
+    most = [int(largest_tail(row, math.inf)[0]) for row in sizes]
+    if ratio > min(most):
+        domain = DOMAINS[most.index(min(most))]
+        rule = f"at most {min(most)}, as '{domain}' has no longer tail"
+        raise DataError(expected("ratio", rule, f"{ratio:g}", f"Lower it: --set ratio={min(most)}."))
 
 
 def build(
@@ -145,7 +160,7 @@ def build(
     root = find_pacs(source)
     key = key_of(name, config, splits)
 
-    def plan() -> Plan:
+    def plan(_: Collection[str]) -> Plan:
         lists = read_lists(splits)
         return plan_pacs_lt(lists, config) if isinstance(config, PacsLtConfig) else plan_pacs(lists)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator
 
 from ltds.core.errors import expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.builders.dataset import build_dataset
 from ltds.data.builders.pacs import CLASSES, Images, Lists, add, find_pacs, key_of, read_lists, start_plan
-from ltds.data.builders.plan import BuildConfig, Plan
+from ltds.data.builders.plan import BuildConfig, Plan, variant
 from ltds.data.manifest import Manifest
 
 ORDERS = {  # the letters' order says which source trains on which classes; the last is the target
@@ -40,12 +40,13 @@ class PacsOdgConfig(BuildConfig):
         default="all", description="a source's test images: its official test list (all of it) or its crossval list"
     )
 
-    @model_validator(mode="after")
-    def _known(self) -> PacsOdgConfig:
-        unknown = sorted({name for names in self.class_sets for name in names} - set(CLASSES))
-        if unknown or not all(self.class_sets):
+    @field_validator("class_sets")
+    @classmethod
+    def _known(cls, class_sets: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        unknown = sorted({name for names in class_sets for name in names} - set(CLASSES))
+        if unknown or not all(class_sets):
             raise ValueError(expected("class_sets", f"of {', '.join(CLASSES)}", unknown or "an empty set", "Mend it."))
-        return self
+        return class_sets
 
 
 def plan_pacs_odg(lists: Lists, config: PacsOdgConfig) -> Plan:
@@ -55,7 +56,7 @@ def plan_pacs_odg(lists: Lists, config: PacsOdgConfig) -> Plan:
     its whole list ("all") or its crossval list ("val"), every class.
     """
     *sources, target = ORDERS[config.order]
-    plan = start_plan(f"pacs-odg-{config.order.lower()}", ORDERS[config.order], repeats=True)
+    plan = start_plan(variant(f"pacs-odg-{config.order.lower()}", config), ORDERS[config.order], repeats=True)
     plan.facts = {"held_out": target, "test_images": _said(config)}
     for domain, names in zip(sources, config.class_sets, strict=True):
         found = lists.images[domain]
@@ -81,5 +82,5 @@ def build(out: Path, source: Path, config: PacsOdgConfig, *, splits: Path, progr
     root = find_pacs(source)
     key = key_of("pacs-odg", config, splits)
     return build_dataset(
-        out, root, key, lambda: plan_pacs_odg(read_lists(splits), config), damaged=config.damaged, progress=progress
+        out, root, key, lambda _: plan_pacs_odg(read_lists(splits), config), damaged=config.damaged, progress=progress
     )

@@ -6,7 +6,9 @@ with them its checksum, are the same on every machine. Stylised images will lie 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -27,9 +29,28 @@ class BuildConfig(Settings):
     )
 
 
+def variant(name: str, config: BuildConfig, without: Collection[str] = ()) -> str:
+    """The name of one of the paper's datasets, and behind it each setting that is not the paper's.
+
+    Reports print the paper's numbers beside a dataset of its name, so another dataset must have another. `seed` and
+    `damaged` are not told: another draw is still the same dataset. A setting of several values shows as a digest.
+    """
+    changed = [name]
+    for setting, field_ in type(config).model_fields.items():
+        value = getattr(config, setting)
+        if setting in {"seed", "damaged", *without} or field_.is_required() or value == field_.default:
+            continue
+        text = hashlib.sha256(json.dumps(value).encode()).hexdigest()[:6] if isinstance(value, tuple) else str(value)
+        changed.append(f"{setting.replace('_', '-')}-{text}")
+    return "-".join(changed)
+
+
 @dataclass
 class Plan:
-    """The rows of a dataset to be; `styles` holds each domain's, "" for images as they are."""
+    """The rows of a dataset to be; `styles` holds each domain's, "" for images as they are.
+
+    `notes` are sentences that a reader of the dataset's numbers must know: told after the build and by 'data info'.
+    """
 
     name: str
     classes: tuple[str, ...]
@@ -39,6 +60,7 @@ class Plan:
     styles: tuple[str, ...] = ()
     test_repeats: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
     domain_ids: list[int] = field(default_factory=list)

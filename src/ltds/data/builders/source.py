@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import TextIO
 
 from ltds.core.errors import DataError, expected
 from ltds.core.files import sha256
@@ -28,6 +32,33 @@ def find_root(source: Path, below: Sequence[str], holds: Sequence[str], where: s
     raise DataError(expected(f"--source '{source}'", rule, got, f"{looked} {where}"))
 
 
+def seen_from(root: Path) -> Callable[[str], str | None]:
+    """From a list's path to the same path from `root` on; None where it is outside.
+
+    Whole paths are understood, whatever links they or `root` go through. What stands behind `root` is kept as it is
+    written, for a folder in the source may itself be a link to another disk.
+    """
+    end = root.resolve()
+
+    @cache  # lists name many images of few folders
+    def below(folder: str) -> str | None:
+        whole = Path(os.path.normpath(folder))
+        for parent in (whole, *whole.parents):
+            if parent.resolve() == end:
+                return os.path.relpath(whole, parent)
+        resolved = Path(folder).resolve()
+        return os.path.relpath(resolved, end) if resolved.is_relative_to(end) else None
+
+    def seen(path: str) -> str | None:
+        if not os.path.isabs(path):
+            return None if os.path.normpath(path).split("/")[0] == ".." else path
+        folder, name = os.path.split(path)
+        found = below(folder)
+        return None if found is None else os.path.normpath(os.path.join(found, name))
+
+    return seen
+
+
 def require_files(root: Path, names: Iterable[str], what: str, where: str) -> None:
     """Raise one error that counts and names the files that `root` has not."""
     missing = [name for name in names if not os.path.isfile(os.path.join(root, name))]
@@ -49,11 +80,40 @@ def folders_in(folder: Path) -> list[str]:
         return sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
 
 
+@contextmanager
+def reading(file: Path) -> Iterator[TextIO]:
+    """The file, open as UTF-8 text with or without a byte-order mark; other bytes are an error that names the line."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            yield stream
+    except UnicodeDecodeError as error:
+        got = f"the byte 0x{error.object[error.start]:02x} in line {_first_undecodable(file)}"
+        raise DataError(expected(f"'{file}'", "text in UTF-8", got, "Save it again as UTF-8.")) from error
+    except csv.Error as error:
+        raise DataError(expected(f"'{file}'", "a CSV file", f"{error}", "Save it again as CSV.")) from error
+
+
+def _first_undecodable(file: Path) -> int:
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 1
+
+
+def text_lines(file: Path) -> list[str]:
+    """The lines of a small text file, without blank ones."""
+    with reading(file) as stream:
+        return [line.strip() for line in stream if line.strip()]
+
+
 def read_list(file: Path, where: str) -> Iterator[tuple[str, int]]:
     """(path, label) of each line of a list, one line at a time; blank lines are passed over."""
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a list of 'path label' lines", "nothing there", where))
-    with file.open(encoding="utf-8-sig") as stream:
+    with reading(file) as stream:
         for number, line in enumerate(stream, 1):
             path, _, label = line.rstrip().rpartition(" ")
             if path and label.isdecimal():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ltds.data.builders.imagenet_lts import ImagenetLtsConfig
 from ltds.data.builders.lts import LtsConfig
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import missing_styles, read_style_list, require_styles
+from ltds.report.paper import paper_table
 
 SHARED = Path(__file__).resolve().parents[4].parent / "shared"
 SMALL = {"n_max": 12, "n_min": 3, "val_per_class": 3, "test_per_class": 5}
@@ -189,10 +191,34 @@ def test_a_damaged_image_is_named_and_left_out_if_asked(zoo: Path, tmp_path: Pat
         awa2_lts.build(tmp_path / "b", zoo, small())
     assert not (tmp_path / "b").exists()
     left = awa2_lts.build(tmp_path / "c", zoo, small(damaged="leave-out"))
-    assert set(whole.paths) - set(left.paths) == {f"images/hayao/{victim}"}
+    assert not any(path.endswith(victim) for path in left.paths)
+    assert (left.counts("train") == whole.counts("train")).all()  # another image is drawn instead
+    assert (left.counts("test") == whole.counts("test")).all()
+    other_classes = [p for p in whole.paths if p.split("/")[-2] != victim.split("/")[0]]
+    assert set(other_classes) <= set(left.paths)
     assert list(left.provenance["left_out"]) == [victim]
     assert not any(image.path.endswith(victim) for image in read_style_list(left.root))
     assert awa2_lts.build(tmp_path / "d", zoo, small(damaged="unchecked")).checksum == whole.checksum
+
+
+def test_where_no_image_is_over_a_damaged_one_is_at_the_cost_of_test(zoo: Path, tmp_path: Path) -> None:
+    config = {
+        "styles": ["classical:oil"],
+        "val_per_class": 9,
+        "test_per_class": 10,
+        "fewest": 1,
+        "damaged": "leave-out",
+    }
+    source = zoo / "JPEGImages"
+    whole = lts.build(tmp_path / "a", source, parse(LtsConfig, config))
+    trained = [p for p, c, s in zip(whole.paths, whole.labels, whole.split_ids, strict=True) if (c, s) == (0, 0)]
+    assert len(trained) == 1  # of 20, without 9 + 10
+    victim = "/".join(trained[0].split("/")[-2:])
+    (source / victim).unlink()
+    (source / victim).write_bytes(b"")
+    left = lts.build(tmp_path / "b", source, parse(LtsConfig, config))
+    assert [left.counts(split).sum(axis=0)[0] for split in ("train", "test")] == [1, 9]
+    assert left.counts("test").sum(axis=0)[1:].tolist() == [10] * 11
 
 
 def test_a_missing_source_is_told_where_to_get_it(zoo: Path, tmp_path: Path) -> None:
@@ -275,6 +301,29 @@ def test_any_class_folders_become_long_tailed_and_stylised(zoo: Path, tmp_path: 
         lts.build(tmp_path / "b", zoo / "JPEGImages" / "animal00", config)
 
 
+def test_other_settings_make_another_name(zoo: Path, tmp_path: Path) -> None:
+    def name(classes: int = 50, **settings: object) -> str:
+        return awa2_lts._name(parse(Awa2LtsConfig, settings), classes)
+
+    assert name() == name(seed=3, damaged="leave-out") == "awa2-lts"
+    assert name(n_max=500) == "awa2-lts-500-20"
+    said = name(exclusive=0, head=1.0, test_per_class=20)
+    assert said == "awa2-lts-head-1.0-exclusive-0-test-per-class-20"
+    other = [name(styles=styles) for styles in (["hayao"], ["hayao", "vangogh"], ["hayao"])]
+    assert other[0] == other[2] != other[1]
+    assert re.fullmatch(r"awa2-lts-styles-[0-9a-f]{6}", other[0])
+    assert awa2_lts.build(tmp_path / "a", zoo, small()).name == (
+        "awa2-lts-12-classes-12-3-val-per-class-3-test-per-class-5"
+    )
+    assert not any(map(paper_table, (said, *other, name(12))))
+    assert paper_table(name()) == "2"
+
+
+def test_an_unknown_style_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"got 'classical:oill'\. Did you mean 'classical:oil'\?"):
+        parse(LtsConfig, {"styles": ["hayao", "classical:oill"]})
+
+
 @pytest.mark.parametrize("styles", [["oil", "classical:oil"], ["original"], []])
 def test_styles_must_differ(styles: list[str]) -> None:
     with pytest.raises(ConfigError, match="styles"):
@@ -310,6 +359,8 @@ def test_imagenet_lts_of_the_real_lists(tmp_path: Path) -> None:
     assert len(plan.paths) == 179_410
     seen = counts["train"] > 0
     assert [int((seen[d] & (seen.sum(axis=0) == 1)).sum()) for d in range(5)] == [1] * 5
+    assert (plan.name, plan.notes) == ("imagenet-lts", [])
+    assert imagenet_lts.plan(lists, ImagenetLtsConfig(head=0.5)).name == "imagenet-lts-head-0.5"
     assert plan.classes[:2] == ("tench", "goldfish")
     twins = [name for name in plan.classes if name.startswith(("missile (", "sunglasses ("))]
     assert len(twins) == 4
@@ -333,11 +384,20 @@ def test_imagenet_lts_finds_its_images(tmp_path: Path, flat: bool) -> None:
     make_images(tmp_path / "ILSVRC2012", stored)
     made = imagenet_lts.build(tmp_path / "a", tmp_path, ImagenetLtsConfig(), lists=lists)
     assert made.classes == tuple(wnids)
+    assert made.name == "imagenet-lts-78-60-60"
+    assert made.provenance["notes"] == [
+        "not the official lists, hence the name: they have 78 / 60 / 60 images of 12 classes, "
+        "the official ones 115,846 / 20,000 / 50,000 of 1,000"
+    ]
     assert made.counts("train").sum(axis=0).tolist() == list(range(12, 0, -1))
     assert sum(p.startswith("source/val/ILS" if flat else "source/val/n0") for p in made.paths) == 12
     assert any(p.startswith("images/hayao/train/n0") for p in made.paths)
     (tmp_path / "ILSVRC2012" / stored[0]).unlink()
     with pytest.raises(DataError, match=r"all there, but got nothing at 1 of them: 'train/n00000000.*image-net\.org"):
+        imagenet_lts.build(tmp_path / "b", tmp_path, ImagenetLtsConfig(), lists=lists)
+    with (lists / "ImageNet_LT_test.txt").open("a") as stream:
+        stream.write(f"\n{images['train'][0]} 0\n")
+    with pytest.raises(DataError, match=r"1 more than once: 'train/n00000000/n00000000_0.JPEG \(train and test\)'"):
         imagenet_lts.build(tmp_path / "b", tmp_path, ImagenetLtsConfig(), lists=lists)
     (lists / "ImageNet_LT_val.txt").unlink()
     with pytest.raises(DataError, match=r"no 'ImageNet_LT_val\.txt'.*OpenLongTailRecognition"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,11 @@ from PIL import Image
 
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError, DataError
-from ltds.data.builders import folder, lists
+from ltds.data.builders import folder, images, lists
 from ltds.data.builders.folder import FolderConfig
 from ltds.data.builders.lists import ListsConfig
 from ltds.data.builders.source import digests
+from ltds.data.decode import decode
 from ltds.data.manifest import SPLITS, Manifest
 from ltds.data.stratify import draw_splits, shares
 
@@ -86,12 +88,69 @@ def test_a_layout_must_be_readable(layout: str) -> None:
 
 
 def test_a_folder_without_images_at_that_depth(wards: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no image at that depth"):
+    with pytest.raises(DataError, match=r"no image at that depth; 38 images were passed over, .*: 'north/cat/"):
         folder.build(tmp_path / "d", wards, FolderConfig(layout="class"))
     with pytest.raises(DataError, match="there is no such folder"):
         folder.build(tmp_path / "d", tmp_path / "gone", FolderConfig())
     with pytest.raises(ConfigError, match="less than 1 together"):
         parse(FolderConfig, {"val": 0.5, "test": 0.5})
+
+
+def test_images_elsewhere_are_told(wards: Path, tmp_path: Path) -> None:
+    assert "notes" not in folder.build(tmp_path / "d", wards, FolderConfig()).provenance
+    for place in ("top.png", "north/half.png", "north/cat/deep/down.png", ".hidden/cat/x.png"):
+        write_image(wards / place)
+    made = folder.build(tmp_path / "e", wards, FolderConfig())
+    said = "3 images were passed over, not in domain/class folders but elsewhere: "
+    assert made.provenance["notes"] == [said + "'top.png', 'north/half.png', 'north/cat/deep/down.png'"]
+    assert table(made) == table(folder.build(tmp_path / "d", wards, FolderConfig()))
+
+
+@pytest.mark.parametrize("way", ["folder", "lists"])
+def test_damaged_images_are_left_out_before_the_draw(wards: Path, tmp_path: Path, way: str) -> None:
+    def build(name: str, damaged: str) -> Manifest:
+        if way == "folder":
+            return folder.build(tmp_path / name, wards, parse(FolderConfig, {"damaged": damaged}))
+        return lists.build(tmp_path / name, wards, [rows], parse(ListsConfig, {"damaged": damaged}))
+
+    rows = tmp_path / "images.csv"
+    every = [f"{d}/{c}/{i:03d}.png,{c},{d}" for d, cs in COUNTS.items() for c, n in cs.items() for i in range(n)]
+    rows.write_text("\n".join(["path,class,domain", *every]))
+    whole = build("whole", "refuse")
+    trained = [p for p in whole.paths if p.startswith("source/south/dog")]  # one trains, one tests
+    victim = next(p for i, p in enumerate(whole.paths) if p in trained and whole.split_ids[i] == 0)
+    (whole.root / victim).write_bytes(b"broken")
+    left = build("left", "leave-out")
+    assert table(left)[("south", "dog")] == (1, 0, 0)  # the other one now trains
+    others = [i for i, p in enumerate(whole.paths) if p not in trained]
+    splits = dict(zip(left.paths, left.split_ids.tolist(), strict=True))
+    assert all(splits[whole.paths[i]] == whole.split_ids[i] for i in others)  # other pairs are drawn as before
+    assert list(left.provenance["left_out"]) == [victim.removeprefix("source/")]
+
+
+def test_each_image_is_decoded_once(wards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Path] = []
+    monkeypatch.setattr(images, "decode", lambda path, size: (seen.append(path), decode(path, size)))
+    (wards / "north" / "cat" / "003.png").write_bytes(b"")
+    folder.build(tmp_path / "d", wards, parse(FolderConfig, {"damaged": "leave-out"}))
+    assert len(seen) == len(set(seen)) == 38
+
+
+def test_a_class_that_is_damaged_altogether_is_missed(wards: Path, tmp_path: Path) -> None:
+    (wards / "north" / "elk" / "000.png").write_bytes(b"")
+    with pytest.raises(DataError, match="class 'elk' has no image in any split"):
+        folder.build(tmp_path / "d", wards, parse(FolderConfig, {"damaged": "leave-out"}))
+
+
+def test_names_that_are_no_utf8_are_refused_before_anything_is_written(wards: Path, tmp_path: Path) -> None:
+    file = os.fsencode(wards / "north" / "cat") + b"/caf\xe9.png"
+    try:
+        os.rename(wards / "north" / "cat" / "000.png", file)
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    with pytest.raises(DataError, match=r"to be UTF-8, but got 1 with other bytes: 'north/cat/caf\\xe9\.png'"):
+        folder.build(tmp_path / "d", wards, FolderConfig())
+    assert not (tmp_path / "d").exists()
 
 
 def test_lists_of_lines(wards: Path, tmp_path: Path) -> None:
@@ -146,8 +205,70 @@ def test_csv_columns_by_name(wards: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a column 'path', but got file, diagnosis, hospital, fold"):
         lists.build(tmp_path / "e", wards, [file], ListsConfig())
     file.write_text("\n".join([*lines, "north/cat/003.png,,N,train"]))
-    with pytest.raises(DataError, match=r"line 6 of .* complete, but got an empty cell"):
+    with pytest.raises(DataError, match=r"line 6 of .* complete, but got an empty cell under diagnosis"):
         lists.build(tmp_path / "e", wards, [file], parse(ListsConfig, columns))
+
+
+def test_a_domain_is_for_every_image_or_for_none(wards: Path, tmp_path: Path) -> None:
+    file, other = tmp_path / "north.csv", tmp_path / "other.csv"
+    file.write_text("path,class,domain\nnorth/cat/000.png,cat,N\nnorth/cat/001.png,cat,\n")
+    with pytest.raises(DataError, match=r"line 3 of .*north.csv' to be complete, but got an empty cell under domain"):
+        lists.build(tmp_path / "d", wards, [file], ListsConfig())
+    made = lists.build(tmp_path / "d", wards, [file], ListsConfig(names="{domain}.csv"))  # the name tells it
+    assert made.domains == ("north",)
+    file.write_text("path,class,domain\nnorth/cat/000.png,cat,N\n")
+    other.write_text("path,class\nnorth/cat/001.png,cat\n")
+    with pytest.raises(DataError, match="with a domain for each image or for none, but got one for 1 of 2"):
+        lists.build(tmp_path / "e", wards, [file, other], ListsConfig())
+
+
+def test_whole_paths_through_links_and_from_a_relative_source(
+    wards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(wards)
+    (tmp_path / "disk").mkdir()
+    (wards / "south").rename(tmp_path / "disk" / "south")
+    (wards / "south").symlink_to(tmp_path / "disk" / "south")
+    places = [wards, link, wards.parent / "." / "x" / ".." / wards.name, wards]
+    names = ["north/cat/000.png", "north/cat/001.png", "north/dog/000.png", "south/dog/001.png"]
+    file = tmp_path / "images.txt"
+    file.write_text("".join(f"{p}/{n} {n.split('/')[1]}\n" for p, n in zip(places, names, strict=True)))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    for i, source in enumerate((wards, link, Path("../wards"), Path("../link"))):
+        made = lists.build(tmp_path / f"d{i}", source, [file], ListsConfig())
+        assert sorted(made.paths) == sorted(f"source/{name}" for name in names)
+        assert all((made.root / path).is_file() for path in made.paths)
+
+
+@pytest.mark.parametrize("path", ["{wards}/../else/1.png", "{other}/1.png", "../other/1.png", "north/../../1.png"])
+def test_a_path_outside_of_the_source_is_refused(wards: Path, tmp_path: Path, path: str) -> None:
+    write_image(tmp_path / "other" / "1.png")
+    wrong = path.format(wards=wards, other=tmp_path / "other")
+    file = tmp_path / "images.txt"
+    file.write_text(f"north/cat/000.png cat\n{wrong} cat\n")
+    with pytest.raises(DataError, match=rf"line 2 of '{file}' to be of an image inside of --source, but got '{wrong}'"):
+        lists.build(tmp_path / "d", wards, [file], ListsConfig())
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("which", ["images.txt", "images.csv", "classes.txt"])
+def test_text_that_is_no_utf8(wards: Path, tmp_path: Path, which: str) -> None:
+    texts = {
+        "images.txt": "north/cat/000.png 0\nnorth/cat/001.png 1\n",
+        "images.csv": "path,class\nnorth/cat/000.png,0\n",
+        "classes.txt": "cat\ndog\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    with (tmp_path / which).open("ab") as stream:
+        stream.write("Käfer 1\n".encode("latin-1"))
+    file = tmp_path / ("images.csv" if which == "images.csv" else "images.txt")
+    said = rf"'{tmp_path / which}' to be text in UTF-8, but got the byte 0xe4 in line 3\. Save it again as UTF-8"
+    with pytest.raises(DataError, match=said):
+        lists.build(tmp_path / "d", wards, [file], ListsConfig(), classes=tmp_path / "classes.txt")
+    assert not (tmp_path / "d").exists()
 
 
 @pytest.mark.parametrize(

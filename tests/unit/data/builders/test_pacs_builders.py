@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError, DataError
-from ltds.data.builders import pacs, pacs_odg
+from ltds.data.builders import lists, pacs, pacs_odg
+from ltds.data.builders.lists import ListsConfig
 from ltds.data.builders.pacs import CLASSES, PacsConfig, PacsLtConfig
 from ltds.data.builders.pacs_odg import ORDERS, PacsOdgConfig
 from ltds.data.decode import decode
-from ltds.data.manifest import Manifest
+from ltds.data.manifest import SPLITS, Manifest
+from ltds.report.paper import paper_table
 
 SHARED = Path(__file__).resolve().parents[4].parent / "shared"
 LETTERS = {"A": "art_painting", "C": "cartoon", "P": "photo", "S": "sketch"}
@@ -61,6 +64,8 @@ def test_training_images_in_the_test_lists_are_counted(source: Path, tmp_path: P
     assert "holds the images that were trained on" in made.provenance["facts"]["test_images"]
     assert made.task("art_painting").trained_in_test == 882 + 512 + 1413
     fair = odg(tmp_path / "val", source, "CPS-A", source_test="val")
+    assert (made.name, fair.name) == ("pacs-odg-cps-a", "pacs-odg-cps-a-source-test-val")
+    assert (paper_table(made.name), paper_table(fair.name)) == ("S5", None)  # the paper tests on the whole lists
     assert fair.task("art_painting").trained_in_test == 0
     assert fair.test_images_also_in("train").tolist() == [0, 0, 0, 0]
     assert fair.test_images_also_in("val").tolist() == [99, 58, 160, 0]
@@ -71,7 +76,8 @@ def test_training_images_in_the_test_lists_are_counted(source: Path, tmp_path: P
 def test_other_class_sets(source: Path, tmp_path: Path) -> None:
     made = odg(tmp_path / "odg", source, "PAC-S", class_sets=[["person"], ["person", "dog"], ["dog"]])
     assert made.counts("train").tolist() == [[0] * 6 + [388], [341, 0, 0, 0, 0, 0, 404], [350, *[0] * 6], [0] * 7]
-    with pytest.raises(ConfigError, match="class_sets"):
+    assert re.fullmatch(r"pacs-odg-pac-s-class-sets-[0-9a-f]{6}", made.name)
+    with pytest.raises(ConfigError, match="'class_sets' was"):
         odg(tmp_path / "x", source, "PAC-S", class_sets=[["cat"], ["dog"], ["dog"]])
 
 
@@ -95,8 +101,31 @@ def test_pacs_lt_has_the_ratio_in_every_domain(source: Path, tmp_path: Path) -> 
     assert train[:, -1].tolist() == [3, 7, 7, 14]
     assert (train[:, :-1] >= train[:, 1:]).all()
     assert made.counts("val").sum() == 1014
+    assert made.provenance["notes"] == [
+        "ratio of 50 as whole images reach it: photo 56.7 (170 to 3 images), art_painting 48.7 (341 to 7 images), "
+        "cartoon 50.0 (350 to 7 images), sketch 49.6 (694 to 14 images)"
+    ]
     flat = pacs.build(tmp_path / "flat", source, PacsLtConfig(ratio=1.0, damaged="unchecked"), splits=source / "splits")
     assert [set(row.tolist()) for row in flat.counts("train")] == [{163}, {165}, {121}, {71}]
+
+
+def test_a_ratio_out_of_reach_is_refused(source: Path, tmp_path: Path) -> None:
+    for ratio in (2000.0, 171.0):
+        with pytest.raises(DataError, match=rf"at most 170, as 'photo' .* but got {ratio:g}\. .*--set ratio=170"):
+            pacs.build(tmp_path / "lt", source, PacsLtConfig(ratio=ratio), splits=source / "splits")
+    config = PacsLtConfig(ratio=170.0, damaged="unchecked")
+    made = pacs.build(tmp_path / "lt", source, config, splits=source / "splits")
+    assert made.counts("train")[0].max() == 170
+    assert made.counts("train")[0].min() == 1
+
+
+def test_the_whole_lists_as_lists_of_ones_own(source: Path, tmp_path: Path) -> None:
+    """The command in docs/own-data.md."""
+    files = sorted((source / "splits").glob("*_test_kfold.txt"))
+    config = ListsConfig(names="{domain}_test_kfold.txt", damaged="unchecked")
+    made = lists.build(tmp_path / "own", source / "PACS", files, config)
+    assert made.domains == ("art_painting", "cartoon", "photo", "sketch")
+    assert sum(made.counts(split).sum(axis=1) for split in SPLITS).tolist() == [SIZES[d] for d in made.domains]
 
 
 def test_what_is_missing_is_named(source: Path, tmp_path: Path) -> None:
@@ -104,15 +133,15 @@ def test_what_is_missing_is_named(source: Path, tmp_path: Path) -> None:
         odg(tmp_path / "x", tmp_path, "CPS-A")
     with pytest.raises(DataError, match=r"--splits.*the official lists, but got no 'photo_train_kfold\.txt'"):
         pacs.build(tmp_path / "x", source, PacsConfig(), splits=tmp_path)
-    lists = tmp_path / "lists"
-    lists.mkdir()
+    folder = tmp_path / "lists"
+    folder.mkdir()
     for file in (source / "splits").iterdir():
-        (lists / file.name).write_bytes(file.read_bytes())
-    file = lists / "photo_test_kfold.txt"
+        (folder / file.name).write_bytes(file.read_bytes())
+    file = folder / "photo_test_kfold.txt"
     file.write_text(file.read_text().split("\n", 1)[1])
     with pytest.raises(DataError, match=r"test list of 'photo' to be its train and crossval .* 1499 \+ 171 and 1669"):
-        pacs.build(tmp_path / "x", source, PacsConfig(), splits=lists)
+        pacs.build(tmp_path / "x", source, PacsConfig(), splits=folder)
     file.write_text("photo/dog/056_0001.jpg 2\n")
     with pytest.raises(DataError, match=r"with the label 1..7 of its class, but got 'photo/dog/056_0001.jpg 2'"):
-        pacs.build(tmp_path / "x", source, PacsConfig(), splits=lists)
+        pacs.build(tmp_path / "x", source, PacsConfig(), splits=folder)
     assert not (tmp_path / "x").exists()
