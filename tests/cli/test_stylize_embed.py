@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +47,47 @@ def test_a_folder_of_images(command: Command, data: Path, tmp_path: Path) -> Non
     refused(command(*words, "--size", "9"), "made with size 9, but got size 256")
     facts = {"size": 256, "version": 1, "weights": None, "source": str((data / "images/val").resolve())}
     assert json.loads((tmp_path / "new/stylize.json").read_text()) == {"classical:cartoon": facts}
+
+
+def test_one_style_is_never_called_another(command: Command, data: Path, tmp_path: Path) -> None:
+    words = ("data", "stylize", "data/images/val/ink", "--out", "st", "--jobs", "1", "--style")
+    assert command(*words, "classical:pencil").returncode == 0
+    before = {file: file.read_bytes() for file in (tmp_path / "st").rglob("*.*")}
+    refused(command(*words, "classical:woodcut"), "a folder for 'classical:woodcut' alone", "classical:pencil", "--out")
+    assert {file: file.read_bytes() for file in (tmp_path / "st").rglob("*.*")} == before
+    (tmp_path / "st/stylize.json").unlink()
+    refused(command(*words, "classical:woodcut"), "tells their style", "without it")
+    rows = [StyledImage("s/a.png", "images/val/ink/cat/0.png", f"classical:{style}") for style in ("oil", "pencil")]
+    write_style_list(data, rows)
+    refused(command("data", "stylize", "data"), "'s/a.png'", "of one style, but got classical:oil and classical:pencil")
+
+
+def children(process: int) -> list[int]:
+    listed = Path(f"/proc/{process}/task/{process}/children")
+    return [int(child) for child in listed.read_text().split()]
+
+
+@pytest.mark.parametrize("after", [0.0, 0.7])  # while they are started; while they import
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc to see the processes start")
+def test_an_interrupt_while_processes_start_is_quiet(data: Path, after: float) -> None:
+    words = ["data", "stylize", "data/images", "--style", "classical:oil", "--out", "new", "--jobs", "2"]
+    code = "from ltds.cli.main import run; run()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words, "--batch", "1"],
+        cwd=data.parent,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while len(children(process.pid)) < 3 and time.monotonic() < deadline:  # two that redraw, and Python's own tracker
+        time.sleep(0.01)
+    time.sleep(after)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "Traceback" not in said
+    assert "KeyboardInterrupt" not in said
 
 
 def test_only_what_a_dataset_needs(command: Command, data: Path) -> None:
@@ -157,7 +202,9 @@ def test_what_embed_refuses(command: Command, data: Path) -> None:
     refused(command("data", "embed", "data", "--with", "minilm", "--pool", "max"), "mean or cls")
     refused(command("data", "embed", "data", "--with", "clip:none", "--text", "poems"), "names, descriptions or")
     refused(command("data", "embed", "data", "--with", "clip:none", "--text", "descriptions"), "descriptions:FILE")
-    refused(command("data", "embed", "data", "--with", "bert:none"), "a folder with a model")
+    refused(command("data", "embed", "data", "--with", "bert:none"), "a folder with a model", "Hugging Face cache")
+    (data / "d.csv").write_bytes("class,description\nant,Café\n".encode("latin-1"))
+    refused(command("data", "embed", "data", "--with", "bert:none", "--text", "descriptions:data/d.csv"), "in UTF-8")
     refused(command("data", "embed", "data", "--with", "attributes", "--out", "x.csv"), "ends in .npz")
 
 

@@ -48,7 +48,8 @@ def embed(
         str,
         typer.Option(
             "--with",
-            help="attributes[:FILE|AWA2_DIR], glove:FILE, word2vec:FILE, bert:DIR, clip:DIR, minilm, table:FILE.",
+            help="attributes[:FILE|AWA2_DIR], glove:FILE, word2vec:FILE, bert:DIR|NAME, clip:DIR|NAME, minilm, "
+            "table:FILE.",
         ),
     ],
     text: Annotated[str, typer.Option(help="What is said of a class: names, descriptions or descriptions:FILE.")] = "",
@@ -93,8 +94,11 @@ def _require_heeded(kind: str, argument: str, way: Way, given: set[str]) -> None
 
 
 def _report(made: ClassEmbeddings) -> None:
-    from ltds.semantics.nearness import nearest_classes
+    from ltds.semantics.nearness import nearest_classes, same_vectors
 
+    for names in same_vectors(made):
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        SCREEN.say(f"These have the same vector, so it does not tell them apart: {', '.join(names[:SHOWN])}{more}")
     cut = made.provenance.get("cut_short", [])
     if cut:
         SCREEN.say(f"{len(cut)} texts are longer than the model reads, and were cut: {', '.join(cut[:SHOWN])}")
@@ -132,18 +136,19 @@ def _word_vectors(wish: Wish) -> ClassEmbeddings:
 
 
 def _encoder(wish: Wish) -> ClassEmbeddings:
-    from ltds.semantics.text_encoder import from_text_encoder, minilm_folder
+    from ltds.semantics.pretrained import minilm_folder
+    from ltds.semantics.text_encoder import from_text_encoder
 
     if wish.pool not in ("mean", "cls"):
         raise ConfigError(expected("--pool", "mean or cls", f"'{wish.pool}'", "Leave it out for mean."))
-    folder = Path(wish.argument) if wish.argument else minilm_folder()
-    return from_text_encoder(folder, _texts(wish), "cls" if wish.pool == "cls" else "mean")
+    model = wish.argument or minilm_folder()
+    return from_text_encoder(model, _texts(wish), "cls" if wish.pool == "cls" else "mean")
 
 
 def _clip(wish: Wish) -> ClassEmbeddings:
     from ltds.semantics.text_encoder import from_clip
 
-    return from_clip(Path(wish.argument), _texts(wish))
+    return from_clip(wish.argument, _texts(wish))
 
 
 def _texts(wish: Wish) -> dict[str, str]:
@@ -166,8 +171,8 @@ WAYS = {
     "attributes": Way(_attributes, "[PATH]", ()),
     "glove": Way(_word_vectors, "FILE", ("alias",)),
     "word2vec": Way(_word_vectors, "FILE", ("alias",)),
-    "bert": Way(_encoder, "DIR", ("text", "pool", "prompt")),
-    "clip": Way(_clip, "DIR", ("text", "prompt")),
+    "bert": Way(_encoder, "DIR|NAME", ("text", "pool", "prompt")),
+    "clip": Way(_clip, "DIR|NAME", ("text", "prompt")),
     "minilm": Way(_encoder, "", ("text", "pool", "prompt")),
     "table": Way(_table, "FILE", ("key",)),
 }

@@ -38,7 +38,7 @@ def stylize(
     Example: ltds data stylize photos --style classical:cartoon --out photos-cartoon
     """
     from ltds.data.styles.make import Means, is_whole, load_styles, make_images
-    from ltds.data.styles.record import claim
+    from ltds.data.styles.record import claim_dataset, claim_folder
     from ltds.engine.assemble import choose_device
 
     orders = _of_folder(source, style, out) if out is not None else _of_dataset(source, style)
@@ -48,7 +48,10 @@ def stylize(
     cores = os.cpu_count() or 1
     most = cores if means.device == "cpu" else min(cores, SHARING)
     load_styles(missing, means)
-    claim(source if out is None else out, styles, means, "dataset" if out is None else str(source.resolve()))
+    if out is None:
+        claim_dataset(source, orders, means)
+    else:
+        claim_folder(out, orders, means, source)
     problems = make_images(orders, means, jobs=jobs or most, progress=SCREEN)
     _report(problems, len(orders), skip_broken=skip_broken, dataset=out is None)
 
@@ -66,7 +69,11 @@ def _of_dataset(root: Path, style: str | None) -> list[Order]:
     if style is not None and style not in known:
         remedy = f"Choices: {', '.join(known)}. Leave --style out to make them all."
         raise ConfigError(expected("--style", f"one that '{root}' needs", f"'{style}'", remedy))
+    styles: dict[str, str] = {}
     for image in images:
+        if styles.setdefault(image.path, image.style) != image.style:
+            got, remedy = f"{styles[image.path]} and {image.style}", "Build the dataset again."
+            raise DataError(expected(f"'{image.path}' in '{root}'", "of one style", got, remedy))
         if PurePosixPath(image.path).is_absolute() or ".." in PurePosixPath(image.path).parts:
             remedy = "A list from elsewhere must not write outside of the dataset: mend that line of stylize.csv."
             raise DataError(expected(f"'{image.path}'", f"a path inside '{root}'", "one outside", remedy))

@@ -11,11 +11,14 @@ import torch
 from numpy.typing import NDArray
 
 from ltds.core.errors import DataError, expected
+from ltds.core.files import sha256
 from ltds.semantics.embeddings import ClassEmbeddings
 from ltds.semantics.tables import read_table
 
 AWA2_MISSING = -1.0
 """How AWA2's continuous matrix marks an attribute nobody rated."""
+ONE_PACKAGE = "The files must come from the same package."
+COPY_AGAIN = "Copy it again from the unpacked AWA2 base package."
 
 
 def from_attributes_csv(file: Path, without: Collection[str] = ()) -> ClassEmbeddings:
@@ -29,6 +32,7 @@ def from_attributes_csv(file: Path, without: Collection[str] = ()) -> ClassEmbed
     kept = _varying(table.values)
     provenance = {
         "file": Path(file).name,
+        "sha256": sha256(Path(file)),
         "attributes": [name for name, keep in zip(table.columns, kept, strict=True) if keep],
         "scaling": "standardised over classes",
     }
@@ -38,22 +42,57 @@ def from_attributes_csv(file: Path, without: Collection[str] = ()) -> ClassEmbed
 def from_awa2(folder: Path) -> ClassEmbeddings:
     """Embeddings from AWA2's own files: classes.txt and predicate-matrix-continuous.txt.
 
-    The few entries that nobody rated (-1) take the mean of the other classes, and so count for nothing.
+    The few entries that nobody rated (-1) take the mean of the other classes, and so count for nothing. Where
+    predicates.txt is there too, the provenance says what the attributes are called.
     """
     classes, matrix = Path(folder) / "classes.txt", Path(folder) / "predicate-matrix-continuous.txt"
+    predicates = Path(folder) / "predicates.txt"
     for file in (classes, matrix):
         if not file.is_file():
             remedy = "Name the folder of the unpacked AWA2 base package."
             raise DataError(expected(f"'{file}'", "a file", "nothing there", remedy))
-    names = tuple(line.split()[-1] for line in classes.read_text(encoding="utf-8").splitlines() if line.strip())
-    values = np.loadtxt(matrix, dtype=np.float64, ndmin=2)
+    names, values = _numbered_names(classes), _matrix(matrix)
     if len(values) != len(names):
-        remedy = "The two files must come from the same package."
-        raise DataError(expected(f"'{matrix}'", f"{len(names)} rows, one per class", len(values), remedy))
+        raise DataError(expected(f"'{matrix}'", f"{len(names)} rows, one per class", len(values), ONE_PACKAGE))
+    attributes = _numbered_names(predicates) if predicates.is_file() else None
+    if attributes is not None and len(attributes) != values.shape[1]:
+        rule = f"{values.shape[1]} names, one per column of the matrix"
+        raise DataError(expected(f"'{predicates}'", rule, len(attributes), ONE_PACKAGE))
     rated = np.where(values == AWA2_MISSING, np.nan, values)
     values = np.where(np.isnan(rated), np.nanmean(rated, axis=0), rated)
-    provenance = {"file": matrix.name, "scaling": "standardised over classes"}
+    provenance: dict[str, object] = {
+        "file": matrix.name,
+        "sha256": {file.name: sha256(file) for file in (classes, matrix, predicates) if file.is_file()},
+        "scaling": "standardised over classes",
+    }
+    if attributes is not None:
+        provenance["attributes"] = [name for name, keep in zip(attributes, _varying(values), strict=True) if keep]
     return _embeddings(names, values, str(matrix), provenance)
+
+
+def _numbered_names(file: Path) -> tuple[str, ...]:
+    """The last word of each line: AWA2 writes `number name`."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(expected(f"'{file}'", "text in UTF-8", f"'{error}'", COPY_AGAIN)) from error
+    return tuple(line.split()[-1] for line in lines if line.strip())
+
+
+def _matrix(file: Path) -> NDArray[np.float64]:
+    """(classes, attributes), every row of one length."""
+    rows: list[list[float]] = []
+    try:
+        for line in filter(str.strip, file.read_text(encoding="utf-8").splitlines()):
+            rows.append([float(cell) for cell in line.split()])
+    except ValueError as error:  # an undecodable byte is one too
+        got = f"'{error}' after {len(rows)} rows"
+        raise DataError(expected(f"'{file}'", "a matrix of numbers", got, COPY_AGAIN)) from error
+    odd = next((i for i, row in enumerate(rows) if len(row) != len(rows[0])), None)
+    if odd is not None:
+        rule, got = f"a matrix of {len(rows[0])} numbers in every row", f"{len(rows[odd])} in row {odd + 1}"
+        raise DataError(expected(f"'{file}'", rule, got, COPY_AGAIN))
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(rows[0]) if rows else 0)
 
 
 def _embeddings(

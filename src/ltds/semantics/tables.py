@@ -127,8 +127,9 @@ def _from_arrays(file: Path, arrays: Mapping[str, Any], names: Sequence[str] | N
     if key is None and len(matrices) == 1:
         key = matrices[0]
     if key not in matrices:
-        rule = "the name of one of its matrices"
-        raise DataError(expected(f"key for '{file.name}'", rule, repr(key), nearest(key or "", matrices)))
+        rule, how = "the name of one of its matrices", "Give it with --key (in a run: --set semantics.key=NAME)."
+        got = "none" if key is None else f"'{key}'"
+        raise DataError(expected(f"key for '{file.name}'", rule, got, f"{how} {nearest(key or '', matrices)}"))
     return _table(file, arrays[key], names, key)
 
 

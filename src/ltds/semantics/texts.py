@@ -10,10 +10,16 @@ from pathlib import Path
 from ltds.core.errors import ConfigError, DataError, expected, nearest
 
 BETWEEN = r"[\s+_\-,/()]+"
+TWIN = r"(?<=\w)\s*\(n\d{8}\)$"
+"""The WordNet id that tells two ImageNet classes of one name apart: "missile (n03773504)". No word in a text."""
 
 
 def words(name: str) -> tuple[str, ...]:
     """The words of a class name, whatever stands between them: "grizzly+bear" -> ("grizzly", "bear")."""
+    return _split(re.sub(TWIN, "", name))
+
+
+def _split(name: str) -> tuple[str, ...]:
     return tuple(word for word in re.split(BETWEEN, name) if word)
 
 
@@ -29,13 +35,17 @@ def read_descriptions(file: Path, classes: Iterable[str]) -> dict[str, str]:
     if not file.is_file():
         remedy = "Write a CSV file with the columns class and description, and name it: --text descriptions:FILE."
         raise DataError(expected(f"'{file}'", "a file of descriptions", "nothing there", remedy))
-    with file.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.DictReader(stream)
-        if not {"class", "description"} <= set(reader.fieldnames or ()):
-            got = f"'{','.join(reader.fieldnames or ())}'"
-            remedy = "Name the columns in the first line."
-            raise DataError(expected(f"'{file}'", "a CSV with the columns class and description", got, remedy))
-        found = {_plain(row["class"] or ""): (row["description"] or "").strip() for row in reader}
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.DictReader(stream)
+            columns, rows = list(reader.fieldnames or ()), list(reader)
+    except (UnicodeDecodeError, csv.Error) as error:
+        remedy = "Save it anew: in a spreadsheet choose 'CSV UTF-8', in an editor the encoding UTF-8."
+        raise DataError(expected(f"'{file}'", "a CSV file in UTF-8", f"'{error}'", remedy)) from error
+    if not {"class", "description"} <= set(columns):
+        rule, remedy = "a CSV with the columns class and description", "Name the columns in the first line."
+        raise DataError(expected(f"'{file}'", rule, f"'{','.join(columns)}'", remedy))
+    found = {_plain(row["class"] or ""): (row["description"] or "").strip() for row in rows}
     missing = [name for name in classes if not found.get(_plain(name))]
     if missing:
         remedy = f"Add lines for them to '{file}'."
@@ -57,4 +67,5 @@ def read_aliases(pairs: Iterable[str], classes: Iterable[str]) -> Mapping[str, s
 
 
 def _plain(name: str) -> str:
-    return " ".join(words(name)).lower()
+    """A name to match by; twins stay apart here."""
+    return " ".join(_split(name)).lower()

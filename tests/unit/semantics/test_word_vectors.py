@@ -135,3 +135,21 @@ def test_texts_of_classes(tmp_path: Path) -> None:
         read_descriptions(file, ["ox"])
     with pytest.raises(DataError, match="nothing there"):
         read_descriptions(tmp_path / "none.csv", ["ox"])
+
+
+def test_descriptions_in_another_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_bytes("class,description\nox,Café\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"a CSV file in UTF-8, but got .*CSV UTF-8"):
+        read_descriptions(file, ["ox"])
+
+
+def test_twins_of_imagenet_are_spoken_of_without_their_number(tmp_path: Path) -> None:
+    twins = ["missile (n03773504)", "missile (n04008634)"]
+    assert set(name_texts(twins, "a photo of a {}").values()) == {"a photo of a missile"}
+    assert words("n03773504") == ("n03773504",)  # where a dataset knows no names
+    assert words("(n03773504)") == ("n03773504",)
+    assert words("crane (bird)") == ("crane", "bird")
+    file = tmp_path / "d.csv"
+    file.write_text(f"class,description\n{twins[0]},Flies.\n{twins[1]},Is thrown.\n")
+    assert read_descriptions(file, twins) == {twins[0]: "Flies.", twins[1]: "Is thrown."}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +20,7 @@ from ltds.core.files import atomic
 from ltds.core.progress import SILENT, Progress
 from ltds.data.decode import decode
 from ltds.data.styles import Style, load_style
+from ltds.data.styles.processes import run
 
 CHUNK = 4  # batches that a process takes at a time
 ABANDONED = 3600  # seconds after which a file half written is nobody's
@@ -72,7 +71,7 @@ def make_images(orders: Sequence[Order], means: Means, *, jobs: int = 1, progres
     chunks = list(_chunks(missing, CHUNK * means.batch))
     problems: dict[str, str] = {}
     with progress.track("Stylising", len(orders), len(orders) - len(missing)) as advance:
-        for style, count, found in _run(partial(_make, means), chunks, min(jobs, len(chunks))):
+        for style, count, found in run(partial(_make, means), chunks, min(jobs, len(chunks))):
             problems.update(found)
             advance(count, style)
     return problems
@@ -87,7 +86,7 @@ def load_styles(styles: Iterable[str], means: Means) -> None:
 def _sweep(folder: Path) -> None:
     """Remove what a crash left half written, but nothing that another process may be writing now."""
     for unfinished in folder.glob(".*.part"):
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             if time.time() - unfinished.stat().st_mtime > ABANDONED:
                 unfinished.unlink()
 
@@ -122,22 +121,6 @@ def _stored_size(file: Path) -> tuple[int, int]:
 
 
 Done = tuple[str, int, dict[str, str]]
-
-
-def _run(work: partial[Done], chunks: Sequence[Sequence[Order]], jobs: int) -> Iterator[Done]:
-    if jobs <= 1:
-        yield from map(work, chunks)
-        return
-    # Spawned, not forked: torch has threads, which a fork would break; one thread each, for the cores are taken.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        running = [pool.submit(work, chunk) for chunk in chunks]
-        try:
-            for job in as_completed(running):
-                yield job.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _make(means: Means, chunk: Sequence[Order]) -> Done:

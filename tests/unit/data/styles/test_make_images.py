@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,8 @@ from PIL import Image
 from ltds.core.errors import DataError
 from ltds.data.styles import classical
 from ltds.data.styles.make import Means, Order, is_whole, make_images
-from ltds.data.styles.record import claim
+from ltds.data.styles.processes import run
+from ltds.data.styles.record import claim_dataset, claim_folder
 
 
 @pytest.fixture
@@ -99,13 +102,52 @@ def test_a_name_that_cannot_be_written(orders: list[Order], tmp_path: Path) -> N
         make_images([Order(tmp_path / "a.xyz", orders[0].source, "classical:oil")], Means({}))
 
 
-def test_pictures_of_different_making_are_never_mixed(tmp_path: Path) -> None:
-    claim(tmp_path, ["classical:oil"], Means({}, size=64), "here")
-    claim(tmp_path, ["classical:oil", "classical:pencil"], Means({}, size=64), "here")
+def test_a_process_that_is_killed() -> None:
+    with pytest.raises(DataError, match=r"2 processes that redraw.*images made so far are kept.*--jobs 1"):
+        list(run(signal.raise_signal, [signal.SIGKILL] * 3, jobs=2))
+
+
+def test_pictures_of_different_making_are_never_mixed(orders: list[Order], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    oil = orders[:4]
+    make_images(orders, Means({}))
+    claim_dataset(out, oil, Means({}, size=64))
+    claim_dataset(out, orders, Means({}, size=64))
+    assert json.loads((out / "stylize.json").read_text()).keys() == {"classical:oil", "classical:pencil"}
     with pytest.raises(DataError, match=r"made with size 32, but got size 64"):
-        claim(tmp_path, ["classical:oil"], Means({}, size=32), "here")
-    with pytest.raises(DataError, match="source there"):
-        claim(tmp_path, ["classical:oil"], Means({}, size=64), "there")
-    (tmp_path / "stylize.json").write_text("[]")
+        claim_dataset(out, oil, Means({}, size=32))
+    (out / "stylize.json").write_text("[]")
     with pytest.raises(DataError, match="something else"):
-        claim(tmp_path, ["classical:oil"], Means({}), "here")
+        claim_dataset(out, oil, Means({}))
+
+
+def test_settings_are_free_until_there_is_an_image(orders: list[Order], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for size in (64, 32):  # a run stopped before its first image, then another
+        claim_dataset(out, orders, Means({}, size=size))
+    make_images(orders[4:], Means({}, size=32))
+    claim_dataset(out, orders[:4], Means({}, size=48))  # of the oil images there is none yet
+    with pytest.raises(DataError, match=r"'classical:pencil' images .* made with size 48, but got size 32"):
+        claim_dataset(out, orders, Means({}, size=48))
+
+
+def test_a_folder_is_of_one_style(orders: list[Order], tmp_path: Path) -> None:
+    out, source = tmp_path / "out", tmp_path / "in"
+    oil = [Order(out / order.source.name, order.source, "classical:oil") for order in orders]
+    pencil = [order._replace(style="classical:pencil") for order in oil]
+    claim_folder(out, pencil, Means({}), source)
+    claim_folder(out, oil, Means({}, size=64), source)  # no image yet: nothing is mixed
+    make_images(oil[:1], Means({}, size=64))
+    record = (out / "stylize.json").read_text()
+    claim_folder(out, oil, Means({}, size=64), source)
+    with pytest.raises(DataError, match=r"a folder for 'classical:pencil' alone, but got images in classical:oil"):
+        claim_folder(out, pencil, Means({}, size=64), source)
+    with pytest.raises(DataError, match=r"made with size 32, but got size 64"):
+        claim_folder(out, oil, Means({}, size=32), source)
+    elsewhere = [order._replace(target=out / "new.png") for order in oil[:1]]
+    with pytest.raises(DataError, match=r"made with source .*elsewhere, but got source .*in"):
+        claim_folder(out, elsewhere, Means({}, size=64), tmp_path / "elsewhere")
+    assert (out / "stylize.json").read_text() == record
+    (out / "stylize.json").unlink()
+    with pytest.raises(DataError, match=r"tells their style, but got '.*0.png' without it"):
+        claim_folder(out, pencil, Means({}, size=64), source)
