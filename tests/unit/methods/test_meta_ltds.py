@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -15,6 +17,8 @@ from ltds.core.errors import ConfigError, DataError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
+from ltds.engine.config import OptimizerSettings
+from ltds.engine.optim import build_optimizer
 from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.meta_ltds_config import MetaLtdsConfig, Weights
 from ltds.methods.presets import PRESETS, find_preset
@@ -115,6 +119,44 @@ def test_ablations_a_and_b_are_agg_and_dc(toy: Manifest) -> None:
         assert set(mine) == set(dict(other.method.named_parameters()))
         for name, parameter in other.method.named_parameters():
             assert_close(mine[name].grad, parameter.grad, rtol=1e-5, atol=1e-7)
+
+
+def test_bare_a_step_is_plain_sgd_on_cross_entropy() -> None:
+    """METHODS 5 (iii): constant n, lambda 0, one domain, w_1 .. w_4 = 0, no meta-test; L_dc is then cross-entropy."""
+    counts = np.full((1, 5), 7)
+    weights = Weights(z2s=0.0, s2s=0.0, s2z=0.0, augmentation=0.0)
+    method = make(counts, weights=weights, meta_test_domains=0, neighbours=5, temperature=1 / 30)
+    plain = copy.deepcopy(method)
+    optimizers = [build_optimizer(net, OptimizerSettings(lr=0.3)) for net in (method, plain)]
+    for seed in range(3):
+        batch = make_batch(counts, seed=seed)
+        losses = (
+            method.loss(batch, LATE).total,
+            F.cross_entropy(plain.classifier(plain.backbone(batch.images)), batch.labels),
+        )
+        for optimizer, loss in zip(optimizers, losses, strict=True):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    for mine, theirs in zip(method.parameters(), plain.parameters(), strict=True):
+        assert_close(mine, theirs, rtol=0, atol=1e-13)
+
+
+def test_the_row_of_a_class_without_images_changes_only_by_weight_decay() -> None:
+    """METHODS 5 (iv): of L_dc with meta-learning, and of ltds without the names of open classes."""
+    for settings in ({"strict": True}, PRESETS["ltds-d"].settings):
+        bare = "weights" in settings
+        method = make(**{**settings, **({"neighbours": 5, "temperature": 1 / 30} if bare else {})})
+        optimizer = build_optimizer(method, OptimizerSettings(lr=0.3, momentum=0.0, weight_decay=0.01))
+        wanted = method.classifier.weight[4].detach().clone()
+        seen = method.classifier.weight[0].detach().clone()
+        for seed in range(3):
+            optimizer.zero_grad()
+            method.loss(make_batch(seed=seed), LATE).total.backward()
+            optimizer.step()
+            wanted = wanted - 0.3 * 0.01 * wanted
+        assert_close(method.classifier.weight[4], wanted, rtol=0, atol=1e-15)
+        assert (method.classifier.weight[0] - seen).abs().max() > 0.01
 
 
 def test_each_ablation_has_the_terms_of_its_row(toy: Manifest) -> None:
