@@ -37,7 +37,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     words = parser.parse_args()
     (dataset,) = collect(words.runs).datasets
-    costs = next(iter(json.loads(words.costs.read_text())["rows"].values()))["methods"]
+    sizes = json.loads(words.costs.read_text())["rows"]
+    costs = next((row["methods"] for size, row in sizes.items() if size.startswith(dataset.name)), {})
     text = "\n".join([*table(dataset, words.table, costs), "", NOTE, "", *orders(dataset, words.table)]) + "\n"
     print(text)
     if words.out:

@@ -78,10 +78,11 @@ class Loader:
 def pays_to_prefetch(device: torch.device) -> int:
     """How many threads are to make batches ahead: none where torch itself uses every core.
 
-    There they hold up each operation of the step, whose threads wait for one another: on two cores they cost 13 % of a
+    There they hold up each operation of the step, whose threads wait for one another: on two cores they cost 12 % of a
     step at 64 px, batches made between steps 2 % (benchmarks/loader.py). Evaluation does not mind them.
     """
-    return 0 if device.type == "cpu" and torch.get_num_threads() >= (os.cpu_count() or 1) else 2
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 0 if device.type == "cpu" and torch.get_num_threads() >= cores else 2
 
 
 def evaluation_batches(

@@ -29,13 +29,15 @@ class Stretch:
 def lay_out(phases: tuple[Phase, ...], schedule: ScheduleSettings) -> tuple[Stretch, ...]:
     """The phases one after the other, each a whole number of epochs, at least one.
 
-    A phase ends where the shares so far end, rounded: shares that make a whole make a whole number of epochs.
+    Within the run's epochs a phase ends where the shares so far end, rounded, so that shares of a whole fill it; a
+    phase after them has its own share, rounded.
     """
     stretches: list[Stretch] = []
     share, end = 0.0, 0  # the end in epochs
     for phase in phases:
         start, share = end, share + phase.share
-        end = max(start + 1, round(share * schedule.epochs))
+        end = round(share * schedule.epochs) if share <= 1 else start + round(phase.share * schedule.epochs)
+        end = max(start + 1, end)
         steps = (end - start) * schedule.steps_per_epoch
         stretches.append(Stretch(phase, start * schedule.steps_per_epoch, steps, last=phase is phases[-1]))
     return tuple(stretches)

@@ -46,8 +46,8 @@ def _reading(file: Path) -> Iterator[None]:
     """What numpy, scipy and the decoder raise for a damaged file, one of another kind, or one with pickled objects."""
     try:
         yield
-    except (ValueError, TypeError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        rule = f"a {file.suffix.lower()} that can be read without running code from it"
+    except (ValueError, TypeError, IndexError, EOFError, OSError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
+        rule = f"a readable {file.suffix.lower()}, of plain numbers and texts"
         remedy = (
             "Write it anew: a .csv in UTF-8 with the class in the first column, or the names as strings, not objects."
         )

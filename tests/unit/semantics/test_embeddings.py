@@ -137,11 +137,17 @@ def test_damaged_files_are_refused_by_name(tmp_path, kind, keep):
 def test_pickled_objects_are_never_loaded(tmp_path):
     file = tmp_path / "objects.npz"
     np.savez(file, vectors=ROWS, class_names=np.array(NAMES, dtype=object))
-    with pytest.raises(DataError, match=r"without running code .* the names as strings, not objects"):
+    with pytest.raises(DataError, match=r"plain numbers and texts.* the names as strings, not objects"):
         ClassEmbeddings.from_table(file)
     np.save(tmp_path / "text.npy", np.array([["1", "2"]]))
     with pytest.raises(DataError, match="a matrix of numbers, but got of <U1"):
         ClassEmbeddings.from_table(tmp_path / "text.npy", names=["a"])
+
+
+def test_a_csv_with_an_endless_cell_is_refused(tmp_path):
+    (tmp_path / "long.csv").write_text(f"class,x\na,{'1' * 200_000}\n")
+    with pytest.raises(DataError, match="field larger than field limit"):
+        ClassEmbeddings.from_table(tmp_path / "long.csv")
 
 
 def test_names_may_be_byte_strings(tmp_path):

@@ -120,9 +120,10 @@ def _passed_over(root: Path, layout: str) -> list[str]:
     """A sentence on the images that lie less or more folders down than the layout says; none where all are read."""
     depth = layout.count("/") + 1
     others = []
-    for place, folders, _ in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+    for place, folders, _ in os.walk(root, followlinks=True):  # linked folders are read as well
         inside = Path(place).relative_to(root)
+        deep = len(inside.parts) > depth + 1  # far enough to see what was meant; a link may lead in a circle
+        folders[:] = [] if deep else sorted(name for name in folders if not name.startswith("."))
         if len(inside.parts) != depth:
             others += [(inside / name).as_posix() for name in images_in(Path(place))]
     if not others:

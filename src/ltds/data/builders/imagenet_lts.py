@@ -115,10 +115,17 @@ def _name(plan: Plan, sizes: list[int], config: ImagenetLtsConfig) -> None:
 
 def _require_once(plan: Plan, lists: Path) -> None:
     """Refuse an original that comes twice: in two styles it is two files, and a trained one in the test goes unseen."""
-    splits: dict[str, list[str]] = {}
-    for row, split in enumerate(plan.split_ids):
-        splits.setdefault(plan.image(row), []).append(SPLITS[split])
-    twice = [f"{image} ({' and '.join(found)})" for image, found in splits.items() if len(found) > 1]
+    seen: set[int] = set()  # hashes, not the names once more
+    suspects: dict[str, list[str]] = {}
+    for row in range(len(plan.paths)):
+        digest = hash(plan.image(row))
+        if digest in seen:
+            suspects[plan.image(row)] = []
+        seen.add(digest)
+    for row, split in enumerate(plan.split_ids if suspects else ()):
+        if plan.image(row) in suspects:
+            suspects[plan.image(row)].append(SPLITS[split])
+    twice = [f"{image} ({' and '.join(found)})" for image, found in suspects.items() if len(found) > 1]
     if twice:
         got, remedy = f"{len(twice)} more than once: {some(twice)}", f"Take them out of one list. {WHERE_LISTS}"
         raise DataError(expected(f"the images in '{lists}'", "each in one line of one list", got, remedy))

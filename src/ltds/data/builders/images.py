@@ -42,6 +42,7 @@ def settle(draft: Draft, source: Path, damaged: str, progress: Progress) -> tupl
             _refuse(found, source)
         left_out |= found
         looked.update(plan.images())
+        del plan, new  # not two of them at a time
 
 
 def _others(plan: Plan, looked: Collection[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from ltds.data.builders.source import find_root, folders_in, images_in
 from ltds.data.longtail import deal, domains_of_classes, longtail_counts, split_over_domains
 from ltds.data.manifest import Manifest
 
-VERSION = 1  # raise it when the draws change: the same seed then gives another dataset
+VERSION = 2  # raise it when the draws change: the same seed then gives another dataset
 ORIGINAL = "Original"
 WHERE = "Name a folder with one folder of images for each class."
 

@@ -23,7 +23,7 @@ from ltds.data.manifest import Manifest
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
 SPLIT_NAMES = {"train": "train", "val": "crossval", "test": "test"}
-VERSION = 1
+VERSION = 2
 WHERE = "Download PACS from https://dali-dl.github.io/project_iccv2017.html: a folder a domain, in it a folder a class."
 WHERE_LISTS = "They come with PACS: <domain>_{train,crossval,test}_kfold.txt ('Train val splits')."
 LICENCE = "PACS: research only; no licence is stated"
@@ -112,7 +112,7 @@ def plan_pacs(lists: Lists) -> Plan:
     return plan
 
 
-def plan_pacs_lt(lists: Lists, config: PacsLtConfig) -> Plan:
+def plan_pacs_lt(lists: Lists, config: PacsLtConfig, without: Collection[str] = ()) -> Plan:
     """Like `plan_pacs`, but the training images of each domain follow the count curve of `longtail_counts`.
 
     Classes are ranked by their training images over all domains, so that head and tail are the same everywhere; each
@@ -120,8 +120,12 @@ def plan_pacs_lt(lists: Lists, config: PacsLtConfig) -> Plan:
     """
     plan = start_plan("pacs-lt", DOMAINS, repeats=True)
     sizes = np.zeros((len(DOMAINS), len(CLASSES)), np.int64)
+    training = {
+        domain: {path: label for path, label in lists.images[domain]["train"].items() if path not in without}
+        for domain in DOMAINS
+    }
     for d, domain in enumerate(DOMAINS):
-        np.add.at(sizes[d], list(lists.images[domain]["train"].values()), 1)
+        np.add.at(sizes[d], list(training[domain].values()), 1)
     order = np.argsort(-sizes.sum(axis=0), kind="stable")
     _require_reachable(sizes[:, order], config.ratio)
     reached = []
@@ -129,7 +133,7 @@ def plan_pacs_lt(lists: Lists, config: PacsLtConfig) -> Plan:
         counts = largest_tail(sizes[d, order], config.ratio)
         reached.append(f"{domain} {counts[0] / counts[-1]:.1f} ({counts[0]} to {counts[-1]} images)")
         for label, count in zip(order.tolist(), counts.tolist(), strict=True):
-            names = [path for path, found in lists.images[domain]["train"].items() if found == label]
+            names = [path for path, found in training[domain].items() if found == label]
             drawn = numpy_generator(config.seed, "pacs-lt", d, label).permutation(len(names))[:count]
             add(plan, {names[i]: label for i in sorted(drawn)}, domain, "train")
         add(plan, lists.images[domain]["val"], domain, "val")
@@ -160,9 +164,9 @@ def build(
     root = find_pacs(source)
     key = key_of(name, config, splits)
 
-    def plan(_: Collection[str]) -> Plan:
+    def plan(without: Collection[str]) -> Plan:
         lists = read_lists(splits)
-        return plan_pacs_lt(lists, config) if isinstance(config, PacsLtConfig) else plan_pacs(lists)
+        return plan_pacs_lt(lists, config, without) if isinstance(config, PacsLtConfig) else plan_pacs(lists)
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
 

@@ -51,7 +51,8 @@ def seen_from(root: Path) -> Callable[[str], str | None]:
 
     def seen(path: str) -> str | None:
         if not os.path.isabs(path):
-            return None if os.path.normpath(path).split("/")[0] == ".." else path
+            near = os.path.normpath(path)  # ./a.png is a.png
+            return None if near.split("/")[0] == ".." else near
         folder, name = os.path.split(path)
         found = below(folder)
         return None if found is None else os.path.normpath(os.path.join(found, name))

@@ -32,7 +32,7 @@ def run(work: Callable[[Chunk], Done], chunks: Sequence[Chunk], jobs: int) -> It
             for job in as_completed(running):
                 yield job.result()
         except BrokenProcessPool as error:
-            rule, got = "alive until all is made", "one that was ended from outside (often for want of memory)"
+            rule, got = "alive until all is made", "one that ended by itself or was ended (often for want of memory)"
             remedy = f"The images made so far are kept: run it again with fewer processes, e.g. --jobs {jobs // 2}."
             raise DataError(expected(f"the {jobs} processes that redraw", rule, got, remedy)) from error
         except BaseException:

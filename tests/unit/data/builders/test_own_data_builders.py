@@ -242,6 +242,13 @@ def test_whole_paths_through_links_and_from_a_relative_source(
         assert all((made.root / path).is_file() for path in made.paths)
 
 
+def test_one_image_under_two_names_is_one_image(wards: Path, tmp_path: Path) -> None:
+    file = tmp_path / "images.txt"
+    file.write_text("north/cat/000.png cat\n./north/cat/000.png cat\n")
+    with pytest.raises(DataError, match="are the same file"):
+        lists.build(tmp_path / "d", wards, [file], ListsConfig())
+
+
 @pytest.mark.parametrize("path", ["{wards}/../else/1.png", "{other}/1.png", "../other/1.png", "north/../../1.png"])
 def test_a_path_outside_of_the_source_is_refused(wards: Path, tmp_path: Path, path: str) -> None:
     write_image(tmp_path / "other" / "1.png")

@@ -14,6 +14,7 @@ from ltds.data.builders import lists, pacs, pacs_odg
 from ltds.data.builders.lists import ListsConfig
 from ltds.data.builders.pacs import CLASSES, PacsConfig, PacsLtConfig
 from ltds.data.builders.pacs_odg import ORDERS, PacsOdgConfig
+from ltds.data.builders.plan import Plan
 from ltds.data.decode import decode
 from ltds.data.manifest import SPLITS, Manifest
 from ltds.report.paper import paper_table
@@ -107,6 +108,24 @@ def test_pacs_lt_has_the_ratio_in_every_domain(source: Path, tmp_path: Path) -> 
     ]
     flat = pacs.build(tmp_path / "flat", source, PacsLtConfig(ratio=1.0, damaged="unchecked"), splits=source / "splits")
     assert [set(row.tolist()) for row in flat.counts("train")] == [{163}, {165}, {121}, {71}]
+
+
+def test_pacs_lt_draws_without_the_damaged_images(source: Path) -> None:
+    """At the longest tail photo has one house to train on: it must not be one that cannot be decoded."""
+    found, config = pacs.read_lists(source / "splits"), PacsLtConfig(ratio=170.0)
+
+    def drawn(plan: Plan) -> list[str]:
+        """The training images of houses in photographs."""
+        rows = zip(plan.paths, plan.labels, plan.domain_ids, plan.split_ids, strict=True)
+        return [
+            p for p, label, domain, split in rows if (CLASSES[label], domain, SPLITS[split]) == ("house", 0, "train")
+        ]
+
+    (first,) = drawn(pacs.plan_pacs_lt(found, config))
+    damaged = first.removeprefix("source/")
+    assert damaged in found.images["photo"]["train"]
+    (other,) = drawn(pacs.plan_pacs_lt(found, config, {damaged}))
+    assert other != first
 
 
 def test_a_ratio_out_of_reach_is_refused(source: Path, tmp_path: Path) -> None:
