@@ -78,6 +78,8 @@ def test_an_interrupt_while_processes_start_is_quiet(data: Path, after: float) -
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Tests that a shell runs in the background inherit that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while len(children(process.pid)) < 3 and time.monotonic() < deadline:  # two that redraw, and Python's own tracker
