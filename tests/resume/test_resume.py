@@ -16,6 +16,7 @@ import pytest
 
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.engine.assemble import Session
 from ltds.engine.loop import train
 from ltds.engine.start import resume_run
 from ltds.evaluation.table import PredictionTable
@@ -38,17 +39,21 @@ def assert_same_outcome(one: RunDirectory, other: RunDirectory) -> None:
     assert one.read_metrics() == other.read_metrics()
 
 
-@pytest.mark.parametrize("method", PRESETS)
-@pytest.mark.parametrize("stop", [3, 4])
-def test_every_method_resumes_bit_for_bit(toy: Manifest, tmp_path: Path, method: str, stop: int) -> None:
-    whole = toy_session(toy, method)
-    straight = recorded(whole, tmp_path / "straight")
+def stop_and_resume(toy: Manifest, folder: Path, method: str, stop: int, **groups: dict[str, Any]) -> Session:
+    """The session that stopped, after its run and one that did not stop were found to end alike."""
+    whole, first = (toy_session(toy, method, **groups) for _ in range(2))
+    straight, broken = recorded(whole, folder / "straight"), recorded(first, folder / "broken")
     train(whole, straight)
-    first = toy_session(toy, method)
-    broken = recorded(first, tmp_path / "broken")
     train(first, broken, stop_after=stop)
     resume_run(broken)
     assert_same_outcome(straight, broken)
+    return first
+
+
+@pytest.mark.parametrize("method", PRESETS)
+@pytest.mark.parametrize("stop", [3, 4])
+def test_every_method_resumes_bit_for_bit(toy: Manifest, tmp_path: Path, method: str, stop: int) -> None:
+    stop_and_resume(toy, tmp_path, method, stop)
 
 
 COVARIANCES = ["isda", "ltds", "ltds-paper", "ltds-code", "ltds-h", "ltds-i", "ltds-k", "ltds-l"]
@@ -57,16 +62,8 @@ COVARIANCES = ["isda", "ltds", "ltds-paper", "ltds-code", "ltds-h", "ltds-i", "l
 @pytest.mark.parametrize("method", COVARIANCES)
 def test_covariances_and_pairs_of_domains_resume_bit_for_bit(toy: Manifest, tmp_path: Path, method: str) -> None:
     """Three sources, so that L_S2S has pairs; stopped at step 5, when T_Sigma is past and covariances have begun."""
-    three = {"data": {"held_out": ""}}
-    whole = toy_session(toy, method, **three)
-    straight = recorded(whole, tmp_path / "straight")
-    train(whole, straight)
-    first = toy_session(toy, method, **three)
-    broken = recorded(first, tmp_path / "broken")
-    train(first, broken, stop_after=5)
-    assert first.method.spread.count.max() > 1  # type: ignore[union-attr, operator]
-    resume_run(broken)
-    assert_same_outcome(straight, broken)
+    stopped = stop_and_resume(toy, tmp_path, method, 5, data={"held_out": ""})
+    assert stopped.method.spread.count.max() > 1  # type: ignore[union-attr, operator]
 
 
 def test_lines_written_after_the_checkpoint_are_not_kept_twice(toy: Manifest, tmp_path: Path) -> None:

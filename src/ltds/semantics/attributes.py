@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ltds.core.errors import DataError, expected
 from ltds.core.files import sha256
+from ltds.core.text import text_lines
 from ltds.semantics.embeddings import ClassEmbeddings
 from ltds.semantics.tables import read_table
 
@@ -72,11 +73,7 @@ def from_awa2(folder: Path) -> ClassEmbeddings:
 
 def _numbered_names(file: Path) -> tuple[str, ...]:
     """The last word of each line: AWA2 writes `number name`."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise DataError(expected(f"'{file}'", "text in UTF-8", f"'{error}'", COPY_AGAIN)) from error
-    return tuple(line.split()[-1] for line in lines if line.strip())
+    return tuple(line.split()[-1] for line in text_lines(file))
 
 
 def _matrix(file: Path) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltds.core.errors import DataError, expected, nearest
+from ltds.core.text import reading, text_lines
 
 NAME_KEYS = ("class_names", "names", "classes", "allclasses_names")
 
@@ -42,11 +43,11 @@ def read_table(file: Path, *, names: Sequence[str] | None = None, key: str | Non
 
 
 @contextmanager
-def _reading(file: Path) -> Iterator[None]:
-    """What numpy, scipy and the decoder raise for a damaged file, one of another kind, or one with pickled objects."""
+def _arrays_of(file: Path) -> Iterator[None]:
+    """What numpy and scipy raise for a damaged file, one of another kind, or one with pickled objects."""
     try:
         yield
-    except (ValueError, TypeError, IndexError, EOFError, OSError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, TypeError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         rule = f"a readable {file.suffix.lower()}, of plain numbers and texts"
         remedy = (
             "Write it anew: a .csv in UTF-8 with the class in the first column, or the names as strings, not objects."
@@ -58,8 +59,7 @@ def _read_csv(file: Path, names: Sequence[str] | None, key: str | None) -> Table
     if names is not None or key is not None:
         remedy = "Leave names and key out: a .csv has its classes in the first column."
         raise DataError(expected("names and key", "unset for a .csv", repr(key or "names"), remedy))
-    # A spreadsheet may write a byte-order mark.
-    with _reading(file), file.open(newline="", encoding="utf-8-sig") as stream:
+    with reading(file) as stream:
         reader = csv.reader(stream)
         header = next(reader, [])
         rows = [(reader.line_num, row) for row in reader if row]
@@ -86,16 +86,14 @@ def _read_npy(file: Path, names: Sequence[str] | None, key: str | None) -> Table
         raise DataError(expected("key", "unset for a .npy", f"'{key}'", "A .npy holds one array: leave key out."))
     beside = file.with_suffix(".txt")
     if names is None and beside.is_file():
-        with _reading(beside):
-            names = beside.read_text(encoding="utf-8").split("\n")
-        names = [name.strip() for name in names if name.strip()]
-    with _reading(file):
+        names = text_lines(beside)
+    with _arrays_of(file):
         values = np.load(file, allow_pickle=False)
     return _table(file, values, names, None)
 
 
 def _read_npz(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
-    with _reading(file), np.load(file, allow_pickle=False) as archive:
+    with _arrays_of(file), np.load(file, allow_pickle=False) as archive:
         arrays = {k: archive[k] for k in archive.files}
     return _from_arrays(file, arrays, names, key)
 
@@ -108,7 +106,7 @@ def _read_mat(file: Path, names: Sequence[str] | None, key: str | None) -> Table
         remedy = "It comes with scikit-learn: pip install scikit-learn; or convert the file to .csv."
         raise DataError(expected("scipy", f"installed to read '{file.name}'", "no such package", remedy)) from error
     try:
-        with _reading(file):
+        with _arrays_of(file):
             arrays = {k: v for k, v in loadmat(file).items() if not k.startswith("__")}
     except MatReadError as error:
         remedy = "Save it anew with save(..., '-v7'), or convert it to .csv."

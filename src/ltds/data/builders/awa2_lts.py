@@ -13,11 +13,12 @@ from pydantic import Field
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.files import write_text
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import text_lines
 from ltds.data.builders.dataset import build_dataset
 from ltds.data.builders.lts import VERSION, LtsConfig, plan_class_folders, start_plan
 from ltds.data.builders.plan import Plan, variant
 from ltds.data.builders.published import list_files, plan_published
-from ltds.data.builders.source import digests, find_root, images_in, some, text_lines
+from ltds.data.builders.source import digests, find_root, images_in, some
 from ltds.data.manifest import Manifest
 
 WHERE = (

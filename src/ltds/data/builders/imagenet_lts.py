@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import text_lines
 from ltds.data.builders.dataset import build_dataset
 from ltds.data.builders.lts import VERSION, StyleConfig, draw_domains, start_plan
 from ltds.data.builders.plan import Plan, variant
-from ltds.data.builders.source import digests, find_root, read_list, some, text_lines
+from ltds.data.builders.source import digests, find_root, read_list, some
 from ltds.data.manifest import SPLITS, Manifest
 
 WHERE = (

@@ -12,10 +12,11 @@ from pydantic import Field, field_validator
 
 from ltds.core.errors import DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import reading, text_lines
 from ltds.data.builders.dataset import build_dataset
 from ltds.data.builders.folder import ONE_DOMAIN, DrawConfig, make_plan, split_named
 from ltds.data.builders.plan import Plan
-from ltds.data.builders.source import digests, find_root, reading, seen_from, text_lines
+from ltds.data.builders.source import digests, find_root, seen_from
 from ltds.data.manifest import Manifest
 
 WHERE = "Name with --source the folder that the lists' paths start from."

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TextIO
 
 from ltds.core.errors import DataError, expected
 from ltds.core.files import sha256
+from ltds.core.text import reading
 
 LINK = "source"
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
@@ -79,35 +77,6 @@ def folders_in(folder: Path) -> list[str]:
     """The names of the folders in a folder, sorted, hidden ones passed over."""
     with os.scandir(folder) as entries:
         return sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
-
-
-@contextmanager
-def reading(file: Path) -> Iterator[TextIO]:
-    """The file, open as UTF-8 text with or without a byte-order mark; other bytes are an error that names the line."""
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            yield stream
-    except UnicodeDecodeError as error:
-        got = f"the byte 0x{error.object[error.start]:02x} in line {_first_undecodable(file)}"
-        raise DataError(expected(f"'{file}'", "text in UTF-8", got, "Save it again as UTF-8.")) from error
-    except csv.Error as error:
-        raise DataError(expected(f"'{file}'", "a CSV file", f"{error}", "Save it again as CSV.")) from error
-
-
-def _first_undecodable(file: Path) -> int:
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return number
-    return 1
-
-
-def text_lines(file: Path) -> list[str]:
-    """The lines of a small text file, without blank ones."""
-    with reading(file) as stream:
-        return [line.strip() for line in stream if line.strip()]
 
 
 def read_list(file: Path, where: str) -> Iterator[tuple[str, int]]:

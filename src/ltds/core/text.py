@@ -1,0 +1,40 @@
+"""Text files that people write: UTF-8, with or without a byte-order mark, and a sentence where they are not."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from ltds.core.errors import DataError, expected
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[TextIO]:
+    """The file, open as UTF-8 text with or without a byte-order mark; other bytes are an error that names the line."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            yield stream
+    except UnicodeDecodeError as error:
+        got = f"the byte 0x{error.object[error.start]:02x} in line {_first_undecodable(file)}"
+        raise DataError(expected(f"'{file}'", "text in UTF-8", got, "Save it again as UTF-8.")) from error
+    except csv.Error as error:
+        raise DataError(expected(f"'{file}'", "a CSV file", f"{error}", "Save it again as CSV.")) from error
+
+
+def _first_undecodable(file: Path) -> int:
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 1
+
+
+def text_lines(file: Path) -> list[str]:
+    """The lines of a small text file, without blank ones."""
+    with reading(file) as stream:
+        return [line.strip() for line in stream if line.strip()]
