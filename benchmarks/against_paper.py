@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.files import write_text
-from ltds.report.agreement import Agreement, agreement
-from ltds.report.cells import Cell, Column, cell_of, detail_group
-from ltds.report.collect import collect
-from ltds.report.cost import cost_of
-from ltds.report.dataset import Dataset
-from ltds.report.glossary import METRICS
-from ltds.report.published import METRIC_KEYS, RESULTS, preset_averages
+from ltds.reporting.agreement import Agreement, agreement
+from ltds.reporting.cells import Cell, Column, cell_of, detail_group
+from ltds.reporting.collect import collect
+from ltds.reporting.cost import cost_of
+from ltds.reporting.dataset import Dataset
+from ltds.reporting.glossary import METRICS
+from ltds.reporting.published import METRIC_KEYS, RESULTS, preset_averages
 
 SHOWN = ("Acc-U", "Acc", "H")
 SWAPS = 8

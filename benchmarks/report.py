@@ -19,7 +19,7 @@ import numpy as np
 
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
-from ltds.report.glossary import METRICS
+from ltds.reporting.glossary import METRICS
 
 CLASSES = tuple(f"class {c}" for c in range(50))
 DOMAINS = ("original", "hayao", "shinkai", "vangogh", "ukiyoe")
@@ -79,12 +79,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3000, help="lines of each journal")
     arguments = parser.parse_args()
     from ltds.cli.report import show
-    from ltds.report.collect import collect
-    from ltds.report.latex import latex_table
-    from ltds.report.page import write_page
-    from ltds.report.record import write_record
-    from ltds.report.spreadsheet import csv_table
-    from ltds.report.table import markdown_table
+    from ltds.reporting.collect import collect
+    from ltds.reporting.latex import latex_table
+    from ltds.reporting.page import write_page
+    from ltds.reporting.record import write_record
+    from ltds.reporting.spreadsheet import csv_table
+    from ltds.reporting.table import markdown_table
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "ltds"
 LAYERS = [
     {"cli"},
-    {"report", "benchmark"},
+    {"reporting", "benchmark"},
     {"engine"},
     {"evaluation", "methods"},
     {"data", "semantics", "nn", "losses", "stats"},
@@ -51,7 +51,7 @@ def test_imports_only_go_down(file: Path) -> None:
 
 
 def test_the_report_never_imports_torch_itself() -> None:
-    for file in (SOURCE / "report").rglob("*.py"):
+    for file in (SOURCE / "reporting").rglob("*.py"):
         assert "import torch" not in file.read_text(), file
 
 

@@ -132,7 +132,7 @@ def _conclude(out: Path) -> None:
     """The table of what is finished, and a line for each failure."""
     from ltds.benchmark.standing import read_index, standing_of
     from ltds.cli.report import show
-    from ltds.report.collect import collect
+    from ltds.reporting.collect import collect
 
     standings = [standing_of(place) for place in read_index(out)]
     failed = [s for s in standings if s.state == "failed"]

@@ -29,8 +29,8 @@ def demo(
     from ltds.core.runs import RunDirectory
     from ltds.engine.config import resolve
     from ltds.engine.start import create_run, resume_run
-    from ltds.report.collect import collect
-    from ltds.report.page import write_page
+    from ltds.reporting.collect import collect
+    from ltds.reporting.page import write_page
 
     manifest = open_data("bestiary")
     data = {"root": str(manifest.root.resolve()), "held_out": HELD_OUT}

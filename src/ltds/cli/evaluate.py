@@ -15,7 +15,7 @@ def evaluate(runs: Annotated[list[Path], typer.Argument(help="Run directories.")
     from ltds.cli.report import show
     from ltds.core.runs import RunDirectory
     from ltds.engine.outcome import write_metrics
-    from ltds.report.collect import collect
+    from ltds.reporting.collect import collect
 
     with SCREEN.track("Evaluating", len(runs)) as advance:
         for path in runs:

@@ -108,7 +108,7 @@ def _cost(entry: Entry) -> str:
 
 def _published(name: str) -> Iterator[str]:
     """The paper's averages for this preset, a sentence for each row of its tables."""
-    from ltds.report.published import RESULTS, averages, rows
+    from ltds.reporting.published import RESULTS, averages, rows
 
     for table, (_, title) in RESULTS.items():
         for label in dict.fromkeys(number.label for number in rows(table) if number.preset == name):
@@ -151,7 +151,7 @@ def _console() -> Console:
 
 
 def _print_paper(table: str | None, format: Format) -> None:
-    from ltds.report.published import layout
+    from ltds.reporting.published import layout
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     text: dict[Format, Callable[[str], str]] = {

@@ -13,7 +13,7 @@ from ltds.core.errors import ConfigError
 from ltds.core.files import write_text
 
 if TYPE_CHECKING:
-    from ltds.report.collect import Collection
+    from ltds.reporting.collect import Collection
 
 ENDINGS = (".html", ".md", ".csv", ".tex", ".json")
 
@@ -37,9 +37,9 @@ def report(
 
     Example: ltds report runs --out report.html --out table.tex --reference bsce --figures figures
     """
-    from ltds.report.collect import collect
-    from ltds.report.comparison import check_reference
-    from ltds.report.figure_files import check_format, write_figures
+    from ltds.reporting.collect import collect
+    from ltds.reporting.comparison import check_reference
+    from ltds.reporting.figure_files import check_format, write_figures
 
     files = out or []
     for file in files:
@@ -62,9 +62,9 @@ def report(
 
 def show(collection: Collection, reference: str | None = None) -> None:
     """Print the tables, the answer, and a sentence for each thing that a reader of them should know."""
-    from ltds.report.answer import answer
-    from ltds.report.comparison_table import sentences
-    from ltds.report.table import cost_rows, legend, sheets_of, tables_of, terminal_rows
+    from ltds.reporting.answer import answer
+    from ltds.reporting.comparison_table import sentences
+    from ltds.reporting.table import cost_rows, legend, sheets_of, tables_of, terminal_rows
 
     SCREEN.table(*terminal_rows(collection))
     SCREEN.table(*cost_rows(collection))
@@ -82,11 +82,11 @@ def show(collection: Collection, reference: str | None = None) -> None:
 
 
 def _writers() -> dict[str, Callable[[Collection, Path, str | None], None]]:
-    from ltds.report.latex import latex_table
-    from ltds.report.page import write_page
-    from ltds.report.record import write_record
-    from ltds.report.spreadsheet import csv_table
-    from ltds.report.table import markdown_table
+    from ltds.reporting.latex import latex_table
+    from ltds.reporting.page import write_page
+    from ltds.reporting.record import write_record
+    from ltds.reporting.spreadsheet import csv_table
+    from ltds.reporting.table import markdown_table
 
     def text(make: Callable[[Collection, str | None], str]) -> Callable[[Collection, Path, str | None], None]:
         return lambda collection, file, reference: write_text(file, make(collection, reference))

@@ -118,7 +118,7 @@ def _hint(path: Path) -> Iterator[None]:
 
 def _report_end(path: Path) -> None:
     from ltds.cli.report import show
-    from ltds.report.collect import collect
+    from ltds.reporting.collect import collect
 
     show(collect([path]))
     SCREEN.say(f"Run: {path}\nPage: ltds report {path} --out report.html")

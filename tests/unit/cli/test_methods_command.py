@@ -17,7 +17,7 @@ from ltds.core.config import Settings
 from ltds.core.errors import ConfigError
 from ltds.methods.catalogue import CATALOGUE, GROUPS
 from ltds.methods.presets import PRESETS
-from ltds.report.published import RESULTS, rows
+from ltds.reporting.published import RESULTS, rows
 
 
 def said(*words: str) -> str:

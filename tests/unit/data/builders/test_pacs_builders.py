@@ -17,7 +17,7 @@ from ltds.data.builders.pacs_odg import ORDERS, PacsOdgConfig
 from ltds.data.builders.plan import Plan
 from ltds.data.decode import decode
 from ltds.data.manifest import SPLITS, Manifest
-from ltds.report.paper import paper_table
+from ltds.reporting.paper import paper_table
 
 SHARED = Path(__file__).resolve().parents[4].parent / "shared"
 LETTERS = {"A": "art_painting", "C": "cartoon", "P": "photo", "S": "sketch"}

@@ -1,0 +1,82 @@
+"""Cost: what a method takes to train, beside what it reaches."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ltds.reporting.run import Run
+
+HEADINGS = ("Parameters", "s / step")
+# Journals are long and a benchmark has hundreds: reading one number a line is ten times quicker than all of its JSON.
+SECONDS = re.compile(r'"kind": *"step".*"seconds": *([0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Parameters of all its networks, and seconds of a training step without loading and validation.
+
+    Both are medians over the runs of a row, and a run's seconds the median over its steps; None where not recorded.
+    """
+
+    parameters: int | None
+    seconds: float | None
+
+    def texts(self, missing: str) -> tuple[str, str]:
+        """Both as printed under `HEADINGS`."""
+        return (
+            missing if self.parameters is None else short_count(self.parameters),
+            missing if self.seconds is None else short_seconds(self.seconds),
+        )
+
+
+def cost_of(runs: Iterable[Run]) -> Cost:
+    """The cost of one row of a table."""
+    members = list(runs)
+    parameters = [n for run in members if isinstance(n := run.environment.get("parameters"), int)]
+    seconds = [s for run in members if (s := median_step(run)) is not None]
+    return Cost(
+        statistics.median_low(parameters) if parameters else None, statistics.median(seconds) if seconds else None
+    )
+
+
+def median_step(run: Run) -> float | None:
+    """Seconds of the middle step: one that waited for something else does not move it."""
+    file = run.directory.journal_file
+    try:
+        state = file.stat()
+        return _median(file, state.st_mtime_ns, state.st_size)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _median(file: Path, modified: int, size: int) -> float | None:
+    """The same for a file in this state: every table of a report asks for it, and reading is most of the work."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    known = [float(seconds) for seconds in SECONDS.findall(text)]
+    return statistics.median(known) if known else None
+
+
+def short_count(number: int) -> str:
+    """Three figures and a unit: 850, 12.3 k, 4.90 M."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= 0.9995 * size:
+            return f"{_three(number / size)} {unit}"
+    return str(number)
+
+
+def short_seconds(seconds: float) -> str:
+    """Three figures down to the journal's last: 12.3, 0.123, 0.0012."""
+    return _three(seconds) if seconds >= 0.1 else f"{seconds:.4f}"
+
+
+def _three(value: float) -> str:
+    digits = 2 - math.floor(math.log10(value)) if value > 0 else 2
+    rounded = round(value, max(0, digits))
+    return f"{rounded:.{max(0, 2 - math.floor(math.log10(rounded)))}f}" if rounded else "0"

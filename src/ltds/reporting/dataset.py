@@ -1,0 +1,143 @@
+"""Dataset: the runs that may stand in one table, in rows of one experiment each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltds.reporting.run import Run
+
+Counts = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Runs on the same images. `rows`: a method's label -> its runs, which differ in seed and held-out domain only.
+
+    `counts`: source domain -> training images of each class, gathered over the runs.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    domains: tuple[str, ...]
+    counts: Counts
+    rows: Mapping[str, tuple[Run, ...]]
+
+    @cached_property
+    def held_out(self) -> tuple[str, ...]:
+        """The held-out domains that any run has, in the dataset's order; runs on all domains come last."""
+        found = {run.task.held_out: run.held_out for runs in self.rows.values() for run in runs}
+        return tuple(found[d] for d in (*self.domains, None) if d in found)
+
+    @property
+    def held_out_only(self) -> tuple[str, ...]:
+        """As `held_out`, without the runs that were trained on every domain: what an average is taken over."""
+        return tuple(name for name in self.held_out if name in self.domains)
+
+    def class_images(self) -> NDArray[np.int64]:
+        """(known source domains, C): training images, in the order of `counts`."""
+        return np.asarray(list(self.counts.values()), dtype=np.int64).reshape(-1, len(self.classes))
+
+
+def group(runs: Sequence[Run]) -> tuple[tuple[Dataset, ...], list[str]]:
+    """The datasets of these runs, and a sentence for everything that weakens a comparison."""
+    parts: list[tuple[Counts, list[Run]]] = []
+    for run in runs:
+        counts = {d: tuple(row) for d, row in zip(run.task.sources, run.task.counts.tolist(), strict=True)}
+        for known, members in parts:
+            if _same_images(members, run, known, counts):
+                known.update(counts)
+                members.append(run)
+                break
+        else:
+            parts.append((counts, [run]))
+    notes: list[str] = []
+    names = _unique([members[0].task.name for _, members in parts])
+    datasets = [_dataset(name, counts, members, notes) for name, (counts, members) in zip(names, parts, strict=True)]
+    return tuple(datasets), notes
+
+
+def _same_images(members: Sequence[Run], run: Run, known: Counts, counts: Counts) -> bool:
+    a, b = members[0].task, run.task
+    same_names = (a.name, a.classes, a.domains) == (b.name, b.classes, b.domains)
+    alike = [other.task for other in members if other.task.held_out == b.held_out]
+    same_test = all(other.trained_in_test == b.trained_in_test for other in alike)
+    return same_names and same_test and all(known.get(domain, row) == row for domain, row in counts.items())
+
+
+def _dataset(name: str, counts: Counts, runs: list[Run], notes: list[str]) -> Dataset:
+    methods = dict.fromkeys(run.method for run in runs)
+    rows: dict[str, tuple[Run, ...]] = {}
+    for method in methods:
+        for label, members in _variants(method, [run for run in runs if run.method == method], notes).items():
+            rows[label] = _without_repeats(members, notes)
+    notes.extend(_unlike(name, rows))
+    task = runs[0].task
+    ordered = {domain: counts[domain] for domain in task.domains if domain in counts}
+    return Dataset(name, task.classes, task.domains, ordered, rows)
+
+
+def _variants(method: str, runs: list[Run], notes: list[str]) -> dict[str, list[Run]]:
+    """Label -> runs. Runs of one held-out domain with different settings are different experiments, not seeds."""
+    values: dict[str, dict[str, set[str]]] = {}
+    settings = [{key: repr(value) for key, value in run.settings().items()} for run in runs]
+    keys = sorted({key for table in settings for key in table})
+    for run, table in zip(runs, settings, strict=True):
+        for key in keys:
+            values.setdefault(key, {}).setdefault(run.held_out, set()).add(table.get(key, "unset"))
+    split = [key for key in keys if any(len(found) > 1 for found in values[key].values())]
+    for key in keys:
+        if key not in split and len(set.union(*values[key].values())) > 1:
+            by_domain = ", ".join(f"{next(iter(found))} for {domain}" for domain, found in values[key].items())
+            notes.append(f"The average of '{method}' mixes settings: {key} is {by_domain}.")
+    groups: dict[tuple[str, ...], list[Run]] = {}
+    for run, table in zip(runs, settings, strict=True):
+        groups.setdefault(tuple(table.get(key, "unset") for key in split), []).append(run)
+    labels = _unique([_label(method, split, group_values) for group_values in groups])
+    return dict(zip(labels, groups.values(), strict=True))
+
+
+def _label(method: str, keys: Sequence[str], values: Sequence[str]) -> str:
+    if not keys:
+        return method
+    shown = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
+    return f"{method} ({', '.join(shown[:3])}{', …' if len(shown) > 3 else ''})"
+
+
+def _without_repeats(runs: Iterable[Run], notes: list[str]) -> tuple[Run, ...]:
+    kept: dict[tuple[str, int], Run] = {}
+    for run in runs:
+        first = kept.setdefault((run.held_out, run.seed), run)
+        if first is not run:
+            notes.append(
+                f"'{run.path}' repeats '{first.path}' (same settings and seed {run.seed}): only the latter counts."
+            )
+    return tuple(kept.values())
+
+
+def _unlike(name: str, rows: Mapping[str, tuple[Run, ...]]) -> list[str]:
+    """A sentence for each setting outside [method] in which the rows of one table differ."""
+    tables = {label: {key: repr(value) for key, value in runs[0].settings().items()} for label, runs in rows.items()}
+    sentences = []
+    for key in sorted({key for table in tables.values() for key in table if not key.startswith("method.")}):
+        by_value: dict[str, list[str]] = {}
+        for label, table in tables.items():
+            by_value.setdefault(table.get(key, "unset"), []).append(label)
+        if len(by_value) > 1:
+            said = "; ".join(f"{value} for {', '.join(labels)}" for value, labels in by_value.items())
+            sentences.append(f"Rows of '{name}' were not trained alike: {key} is {said}.")
+    return sentences
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind each later one of its kind."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return result

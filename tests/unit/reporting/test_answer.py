@@ -1,0 +1,98 @@
+"""The answer says who leads, and claims no more than the seeds bear out."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+from ltds.reporting.answer import Answer, answer, isolated
+from ltds.reporting.collect import Collection, collect
+
+
+def ask(runs: Path) -> Answer:
+    return answer(collect([runs]).datasets[0])
+
+
+def test_two_seeds_are_a_hint(grid: Collection) -> None:
+    found = answer(grid.datasets[0])
+    assert found.leader == "dc"
+    assert found.verdict == (
+        "dc is ahead with 37.0 ± 2.1 % Acc-U on average over 2 held-out domains, 5.5 points above agg (31.5 ± 2.1 %)."
+    )
+    assert found.certainty == (
+        "It is not told apart from agg: it won 4 of 4 pairs (difference 5.5 [1.5, 9.5], p = 0.125). Only a hint: 4 "
+        "pairs cannot reach p = 0.05 whatever their values; add seeds or held-out domains, to 6 pairs."
+    )
+
+
+def test_one_seed_cannot_tell(make_run, runs: Path) -> None:
+    make_run("agg", acc_u=0.2)
+    make_run("dc", acc_u=0.9)
+    found = ask(runs)
+    assert found.verdict == "dc is ahead with 90.0 % Acc-U on photo, 70.0 points above agg (20.0 %)."
+    assert found.certainty.startswith("One seed cannot tell")
+
+
+def test_a_gap_within_the_spread_is_no_win(make_run, runs: Path) -> None:
+    for seed, (a, b) in enumerate([(0.40, 0.45), (0.50, 0.47), (0.45, 0.46)]):
+        make_run("agg", seed=seed, acc_u=a)
+        make_run("dc", seed=seed, acc_u=b)
+    assert ask(runs).certainty.startswith(
+        "It is not told apart from agg: it won 2 of 3 pairs (difference 1.0 [-3.0, 5.0], p = 0.750). Only a hint"
+    )
+
+
+def test_three_seeds_of_three_domains_with_a_clear_gap(make_run, runs: Path) -> None:
+    """dc wins all 9 pairs against agg: p = 2/512, times 3 pairs of methods; bsce wins 4 of 9 against dc."""
+    noise = [0.01, -0.02, 0.03, -0.04, 0.05, 0.06, -0.07, -0.08, 0.09]
+    for i, (held_out, seed) in enumerate(itertools.product(("photo", "sketch", "art_&_co"), range(3))):
+        make_run("agg", held_out, seed, 0.40 + 0.01 * seed)
+        make_run("dc", held_out, seed, 0.60 + 0.01 * seed + 0.001 * i)
+        make_run("bsce", held_out, seed, 0.60 + 0.01 * seed + 0.001 * i + 0.1 * noise[i] - 0.0005)
+    found = ask(runs)
+    assert found.leader == "dc"
+    assert found.certainty == (
+        "It beats agg in 9 of 9 pairs (difference 20.4 [20.1, 20.7], p = 0.012); it is not told apart from bsce: it "
+        "won 4 of 9 pairs (difference 0.0 [-0.3, 0.5], p = 1.000). (p after Holm over 3 pairs of methods.) "
+        "Do not call it a winner."
+    )
+
+
+def test_a_clear_winner_needs_no_caution(make_run, runs: Path) -> None:
+    for held_out, seed in itertools.product(("photo", "sketch"), range(3)):
+        make_run("agg", held_out, seed, 0.40 + 0.01 * seed)
+        make_run("dc", held_out, seed, 0.50 + 0.02 * seed)
+    assert ask(runs).certainty == "It beats agg in 6 of 6 pairs (difference 11.0 [10.3, 11.7], p = 0.031)."
+
+
+def test_methods_that_share_no_seed(make_run, runs: Path) -> None:
+    for seed in range(2):
+        make_run("agg", seed=seed, acc_u=0.40)
+        make_run("dc", seed=seed + 5, acc_u=0.50)
+    assert ask(runs).certainty.startswith("It shares no seed and held-out domain with agg")
+
+
+def test_level_methods(make_run, runs: Path) -> None:
+    make_run("agg", acc_u=0.5)
+    make_run("dc", acc_u=0.5)
+    assert ask(runs).verdict == "agg and dc are level at 50.0 % Acc-U on photo."
+
+
+def test_a_lone_method_has_nothing_to_beat(make_run, runs: Path) -> None:
+    make_run("agg", acc_u=0.5)
+    found = ask(runs)
+    assert found.verdict == "agg reaches 50.0 % Acc-U on photo; no other method has this number."
+    assert "nothing to compare it with" in found.certainty
+    assert "One seed" in found.certainty
+
+
+def test_no_held_out_domain_has_no_answer(make_run, runs: Path) -> None:
+    make_run("agg", None, acc_u=None)
+    found = ask(runs)
+    assert found.leader is None
+    assert "data.held_out" in found.certainty
+
+
+def test_right_to_left_names_are_isolated() -> None:
+    assert isolated("قطة") == "\u2068قطة\u2069"
+    assert isolated("cat") == "cat"

@@ -1,0 +1,143 @@
+"""What training costs, in every table: medians over steps and runs, and missing where not recorded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+from ltds.reporting.cells import MISSING, detail_table, main_table
+from ltds.reporting.collect import Collection, collect
+from ltds.reporting.cost import Cost, cost_of, median_step, short_count, short_seconds
+from ltds.reporting.latex import latex_table
+from ltds.reporting.page import render
+from ltds.reporting.spreadsheet import csv_table
+from ltds.reporting.table import COST, NO_VALUE, cost_rows, legend, markdown_table
+
+
+@pytest.fixture
+def priced(make_run, runs: Path) -> Collection:
+    """agg: 0.1, 0.2, 0.9 s in three runs; dc is larger, and its two runs took 1 and 2 s."""
+    for seed, seconds in enumerate((0.1, 0.2, 0.9)):
+        make_run("agg", seed=seed, seconds=seconds, parameters=4_896_000)
+    for seed, seconds in enumerate((1.0, 2.0)):
+        make_run("dc", seed=seed, seconds=seconds, parameters=19_500_000)
+    return collect([runs])
+
+
+def test_medians_over_steps_then_runs(priced: Collection) -> None:
+    """Each run's first step took 9 s, which a mean would show."""
+    assert main_table(priced.datasets[0]).costs == (Cost(4_896_000, 0.2), Cost(19_500_000, 1.5))
+    assert detail_table(priced.datasets[0]).costs == ()
+
+
+def test_median_step_reads_steps_only(make_run) -> None:
+    path = make_run("agg")
+    steps = [{"kind": "step", "terms": {"x": 7.0}, "seconds": s} for s in (3, 1e-05, 2.5, None)]
+    lines = [json.dumps(line) for line in (*steps, {"kind": "validation", "seconds": 50}, {"kind": "step"})]
+    (path / "log.jsonl").write_text("\n".join([*lines, '{"kind": "step", "seconds": ']))
+    (run,) = collect([path]).runs
+    assert median_step(run) == 2.5
+    assert cost_of([run]).seconds == 2.5
+    (path / "log.jsonl").write_text("")
+    assert median_step(run) is None
+    assert cost_of([]) == Cost(None, None)
+
+
+def test_the_quick_reading_is_what_the_journal_says(priced: Collection) -> None:
+    for run in priced.runs:
+        assert median_step(run) == statistics.median(r["seconds"] for r in run.journal if r["kind"] == "step")
+
+
+def test_markdown_and_terminal(priced: Collection) -> None:
+    lines = markdown_table(priced).splitlines()
+    heads = [line for line in lines if line.startswith("| Method")]
+    assert heads[0].endswith("| H oracle % | Parameters | s / step |")
+    assert "Parameters" not in heads[1]
+    assert next(line for line in lines if line.startswith("| dc |")).endswith("| 19.5 M | 1.50 |")
+    assert f"- {COST}" in lines
+    assert "depend on the machine and on what else ran" in COST
+    assert cost_rows(priced) == (
+        ["Method", "Parameters", "s / step"],
+        [["agg", "4.90 M", "0.200"], ["dc", "19.5 M", "1.50"]],
+    )
+
+
+def test_latex_has_the_columns_and_the_caption(priced: Collection) -> None:
+    main, detail = latex_table(priced).split("\\end{table}")[:2]
+    assert "\\begin{tabular}{lcccrr}" in main
+    assert "\\multicolumn{2}{c}{\\textbf{Cost}}" in main
+    assert "\\cmidrule(lr){5-6}" in main
+    assert "& 4.90 M & 0.200 \\\\" in main
+    assert "depend on the machine" in main.split("\\begin{tabular}")[0]
+    assert "depend on the machine" not in detail
+
+
+def test_csv_repeats_the_cost_of_the_method(priced: Collection) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_table(priced))))
+    assert {(r["method"], r["parameters"], r["seconds_per_step"]) for r in rows} == {
+        ("agg", "4896000", "0.2"),
+        ("dc", "19500000", "1.5"),
+    }
+
+
+def test_the_page_sorts_by_cost(priced: Collection) -> None:
+    page = render(priced)
+    assert '<th scope="colgroup" colspan="2">Cost</th>' in page
+    assert '<td data-value="4896000">4.90 M</td><td data-value="0.2">0.200</td></tr>' in page
+    columns = re.findall(r'data-column="(\d+)" data-first="(\w+)"[^>]*><button type="button">([^<]*)', page)
+    assert columns[4:6] == [("4", "ascending", "Parameters"), ("5", "ascending", "s / step")]
+    assert "depend on the machine and on what else ran on it." in page
+    assert page.count(">Parameters<") == 1
+
+
+def test_not_recorded_is_missing(make_run, runs: Path) -> None:
+    path = make_run("agg")
+    (path / "environment.json").unlink()
+    (path / "log.jsonl").unlink()
+    found = collect([runs])
+    table = main_table(found.datasets[0])
+    assert table.costs == (Cost(None, None),)
+    assert NO_VALUE in legend([table])
+    line = next(line for line in markdown_table(found).splitlines() if line.startswith("| agg |"))
+    assert line.endswith(f"| {MISSING} | {MISSING} |")
+    assert "& -- & -- \\\\" in latex_table(found)
+    assert next(csv.DictReader(io.StringIO(csv_table(found))))["parameters"] == ""
+    assert render(found).count(f'<td data-value=""><span class="none">{MISSING}') >= 2
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1.00 k"),
+        (12345, "12.3 k"),
+        (999_499, "999 k"),
+        (999_500, "1.00 M"),
+        (4e9, "4.00 G"),
+    ],
+)
+def test_short_counts(number: int, said: str) -> None:
+    assert short_count(number) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0, "0.0000"),
+        (0.00123, "0.0012"),
+        (0.0999, "0.0999"),
+        (0.1, "0.100"),
+        (0.9999, "1.00"),
+        (12.34, "12.3"),
+        (1234.4, "1234"),
+    ],
+)
+def test_short_seconds(seconds: float, said: str) -> None:
+    assert short_seconds(seconds) == said

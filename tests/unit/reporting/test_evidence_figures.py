@@ -1,0 +1,180 @@
+"""Figures of decisions, features and cost: what they draw of the arrays they get."""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+
+import numpy as np
+import pytest
+
+from ltds.reporting.figures.canvas import COLOURS, pdf, png, style, svg
+from ltds.reporting.figures.cost import cost, front
+from ltds.reporting.figures.embedding_map import Cloud, embedding_map, flattened, principal
+from ltds.reporting.figures.frechet import Drift, frechet
+from ltds.reporting.figures.open_set import BINS, OpenSet, open_set
+from ltds.reporting.figures.reliability import Reliability, reliability
+from ltds.reporting.figures.retrieval import Retrieved, Shot, nearest, retrieval
+from ltds.reporting.figures.similarity import similar, similarity
+
+HOSTILE = "$m_1$ _x <b>"
+
+
+def drawn(figure) -> bytes:
+    """The SVG; a warning of matplotlib fails the test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return svg(figure)
+
+
+def test_the_first_28_styles_differ() -> None:
+    assert len({style(place) for place in range(28)}) == 28
+    assert style(8) == (COLOURS[1], "--", "s")
+
+
+def test_all_formats_are_written_and_repeat() -> None:
+    def figure():
+        return frechet({HOSTILE: Drift(*(np.array([1.0, 2.0]) for _ in range(4)))})
+
+    for write, start in ((png, b"\x89PNG"), (pdf, b"%PDF"), (svg, b"<?xml")):
+        first, second = write(figure()), write(figure())
+        assert first.startswith(start)
+        assert first == second
+
+
+def test_maps_draw_each_image_once_by_domain_and_once_by_class() -> None:
+    places = np.arange(12.0).reshape(6, 2)
+    cloud = Cloud(places, np.array([0, 0, 1, 1, 1, 2]), np.array([3, 0, 1, 1, 2, 3]))
+    figure = embedding_map({HOSTILE: cloud, "other": cloud}, ["photo", "_ink", "$oil$ (held out)"], 4)
+    upper, _, lower, _ = figure.axes[:4]
+    assert [len(c.get_offsets()) for c in upper.collections] == [2, 3, 1]
+    assert upper.get_title(loc="left") == HOSTILE
+    np.testing.assert_array_equal(lower.collections[0].get_offsets(), places)
+    assert lower.collections[0].get_array().tolist() == [3, 0, 1, 1, 2, 3]
+    legend = figure.legends[0].get_texts()
+    assert [text.get_text().strip("\u200b") for text in legend] == ["photo", "_ink", "$oil$ (held out)"]
+    assert b"tail" in drawn(figure)
+
+
+def test_t_sne_keeps_groups_together_and_repeats() -> None:
+    pytest.importorskip("sklearn", reason="needs the extra 'figures'")
+    rng = np.random.default_rng(0)
+    features = np.concatenate([rng.normal(size=(20, 5)), rng.normal(size=(20, 5)) + 50]).astype(np.float16)
+    places, way = flattened(features)
+    assert way == "t-SNE"
+    gap = np.linalg.norm(places[:20].mean(0) - places[20:].mean(0))
+    assert gap > 3 * max(places[:20].std(), places[20:].std())
+    np.testing.assert_array_equal(places, flattened(features)[0])
+
+
+def test_without_scikit_learn_principal_components_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest, **more):
+        if name.startswith("sklearn"):
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    features = np.array([[0.0, 0, 1], [10, 0, 1], [20, 1, 1], [30, 0, 1], [40, 0, 1], [50, 1, 1]])
+    places, way = flattened(features)
+    assert way == "principal components"
+    assert np.abs(np.diff(places[:, 0])) == pytest.approx([10] * 5, abs=0.1)
+
+
+def test_principal_components_always_fill_a_plane() -> None:
+    assert principal(np.array([[1.0], [2.0], [4.0]]), 50).shape == (3, 2)
+    assert principal(np.zeros((1, 7)), 50).tolist() == [[0.0, 0.0]]
+
+
+def test_distances_are_a_line_in_a_band_for_each_method() -> None:
+    drift = Drift(np.array([1.0, 5.0]), np.array([3.0, 4.0]), np.array([1.0, 2.0]), np.array([6.0, 7.0]))
+    figure = frechet({"agg": drift, HOSTILE: drift})
+    (axes,) = figure.axes
+    assert [line.get_ydata().tolist() for line in axes.lines] == [[3, 4], [3, 4]]
+    band = axes.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (1, 7)
+    assert axes.get_ylim()[0] == 0
+    drawn(figure)
+
+
+def test_similarity_orders_classes_and_shares_the_scale_of_covariances() -> None:
+    cosine = np.array([[1.0, 0.2, np.nan], [0.2, 1.0, np.nan], [np.nan] * 3])
+    old, new = similar(np.array([[0.0, 2.0, 1.0]] * 3)), similar(np.array([[0.0, 0.5, 0.1]] * 3))
+    assert old[0].tolist() == pytest.approx([1, np.exp(-2), np.exp(-1)])
+    figure = similarity(cosine, {"old": old, "new": new}, np.array([1, 0, 2]), ["a", "$b$", "c"])
+    first, second, third = figure.axes[:3]
+    shown = first.images[0].get_array()
+    assert shown[0, 1] == 0.2
+    assert shown.mask[2].all()
+    assert second.images[0].get_clim() == third.images[0].get_clim() == pytest.approx((np.exp(-2), 1))
+    assert [t.get_text() for t in first.get_yticklabels()] == ["$b$", "a", "c"]
+    drawn(figure)
+    assert len(similarity(cosine, {}, np.arange(3), ["a", "b", "c"]).axes) == 2, "one matrix and its scale"
+
+
+def test_nearest_images_by_cosine() -> None:
+    points = np.array([[1.0, 0], [5, 0.1], [0, 1], [1, 1], [0, 0]], dtype=np.float16)
+    assert nearest(points, 0, 3).tolist() == [1, 3, 2]
+    assert nearest(points[:2], 0).tolist() == [1]
+
+
+def test_retrieval_marks_the_querys_class_and_says_where_it_was_seen() -> None:
+    image = np.zeros((4, 6, 3), dtype=np.uint8)
+    query, same, other = Shot(image, "fox", "ink"), Shot(image, "fox", "oil"), Shot(None, "cat", "oil")
+    figure = retrieval([Retrieved(query, (same, other), ("oil", "wax")), Retrieved(other, (), ())])
+    words, asked, first, second, *rest = figure.axes[:7]
+    assert [axes.get_title() for axes in (asked, first, second)] == ["query: fox", "✓ fox", "✗ cat"]
+    assert first.get_xlabel() == "oil"
+    assert (len(first.images), len(second.images)) == (1, 0)
+    assert "oil\nwax" in words.texts[1].get_text()
+    assert "nowhere" in figure.axes[7].texts[1].get_text()
+    assert not any(axes.axison for axes in rest)
+
+
+def test_open_set_draws_shares_rates_and_the_area() -> None:
+    t = np.array([0.0, 0.5, 1.0])
+    case = OpenSet(
+        known=np.array([0.9, 0.97, 0.98, 0.3]),
+        opened=np.array([0.1, 0.2]),
+        thresholds=t,
+        a=np.array([0.75, 0.75, 0.0]),
+        b=np.array([0.0, 1.0, 1.0]),
+        h=np.array([0.0, 6 / 7, 0.0]),
+        x=np.array([0.0, 0.0, 1.0]),
+        y=np.array([0.0, 0.75, 0.75]),
+        marked={"oracle": 0.5},
+    )
+    figure = open_set({HOSTILE: case})
+    histogram, rates, curve = figure.axes
+    known, _, opened, _ = histogram.patches
+    assert known.get_data().values.sum() == opened.get_data().values.sum() == 100
+    assert known.get_data().values[BINS - 1] == 50
+    assert rates.lines[2].get_ydata().tolist() == pytest.approx([0, 600 / 7, 0])
+    assert rates.texts[0].get_text() == " oracle"
+    assert curve.texts[0].get_text() == "OSCR 75.0"
+    drawn(figure)
+
+
+def test_reliability_draws_full_bins_only() -> None:
+    nan = np.nan
+    case = Reliability(np.array([0, 4, 0, 12]), np.array([nan, 0.4, nan, 0.9]), np.array([nan, 0.5, nan, 0.75]), 0.1375)
+    figure = reliability({HOSTILE: case, "other": case})
+    upper, lower = figure.axes[0], figure.axes[2]
+    assert [bar.get_height() for bar in upper.patches] == [50, 75]
+    assert upper.texts[0].get_text() == "ECE 13.8"
+    assert upper.lines[1].get_ydata().tolist() == pytest.approx([40, 90])
+    assert [bar.get_height() for bar in lower.patches] == [0, 25, 0, 75]
+    drawn(figure)
+
+
+def test_the_front_is_what_no_cheaper_method_equals() -> None:
+    values, quality = np.array([3.0, 1, 2, np.nan, 2]), np.array([50.0, 40, 40, 90, 45])
+    assert front(values, quality) == [1, 4, 0]
+    figure = cost({"Seconds": values, "Parameters": values * 100}, quality, "Acc-U", ["a", HOSTILE, "c", "d", "e"])
+    left, right = figure.axes
+    assert left.lines[0].get_xdata().tolist() == [1, 2, 3]
+    marks = [line for line in right.lines[1:] if len(line.get_xdata())]
+    assert [float(line.get_ydata()[0]) for line in marks] == [50, 40, 40, 45]
+    assert [t.get_text().strip("\u200b") for t in figure.legends[0].get_texts()] == ["a", HOSTILE, "c", "d", "e"]
+    drawn(figure)
