@@ -20,6 +20,7 @@ from ltds.data.loading import Loader, evaluation_batches
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import ClassBalanced, DomainBalanced, Sampler
 from ltds.data.transforms import EvalTransform, TrainTransform
+from ltds.engine.averaging import WeightAverage
 from ltds.engine.config import RunConfig
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
@@ -41,6 +42,7 @@ class Session:
     cache: ImageCache
     method: Method
     optimizer: torch.optim.Optimizer
+    average: WeightAverage
     stretches: tuple[Stretch, ...]  # the phases of the run
     loaders: tuple[Loader, ...]  # one for each of them
     learnable: frozenset[str]  # parameters that some phase may train
@@ -118,6 +120,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         cache=cache,
         method=method,
         optimizer=build_optimizer(method, config.optimizer),
+        average=WeightAverage(config.averaging),
         stretches=stretches,
         loaders=tuple(_loader(config, manifest, task, cache, device, method, s.phase) for s in stretches),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),

@@ -6,6 +6,7 @@ Nothing random is saved: draws are addressed by (seed, stream, step), so the ste
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,12 @@ class Standing:
 
 
 def save_checkpoint(
-    file: Path, method: nn.Module, optimizer: torch.optim.Optimizer | None, standing: Standing, identity: str
+    file: Path,
+    method: nn.Module,
+    optimizer: torch.optim.Optimizer | None,
+    standing: Standing,
+    identity: str,
+    average: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write all that resuming needs, and whose it is. Atomic: the old file stays until the new one is complete."""
     tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
@@ -39,6 +45,7 @@ def save_checkpoint(
         for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{key}.{name}"] = value
+    tensors |= {f"average.{name}": value for name, value in (average or {}).items()}
     facts = {"format": FORMAT, "standing": asdict(standing), "identity": identity}
     packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     write_bytes(file, save(packed, metadata={"ltds": json.dumps(facts)}))
@@ -62,6 +69,14 @@ def load_checkpoint(
     if optimizer is not None:
         _restore_optimizer(optimizer, method, tensors)
     return Standing(**facts["standing"])
+
+
+def load_average(file: Path, method: nn.Module) -> dict[str, Tensor]:
+    """The averaged weights in a checkpoint, on the method's device; empty where averaging had not started."""
+    tensors, _ = _read(file)
+    state = method.state_dict()
+    average = {name.removeprefix("average."): t for name, t in tensors.items() if name.startswith("average.")}
+    return {name: torch.empty_like(state[name]).copy_(value) for name, value in average.items()}
 
 
 def _restore_optimizer(optimizer: torch.optim.Optimizer, method: nn.Module, tensors: dict[str, Tensor]) -> None:

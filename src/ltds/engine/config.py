@@ -71,6 +71,19 @@ class ScheduleSettings(Settings):
     gamma: PositiveFloat = 0.1
 
 
+class AveragingSettings(Settings):
+    """Whether to evaluate and keep an average of the weights over the last part of training."""
+
+    name: Literal["none", "ema"] = Field("none", description="none, or ema: an exponential moving average")
+    decay: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="weight of the old average at each step")
+    start: Annotated[float, Field(ge=0, lt=1)] = Field(0.3, description="share of a phase after which averaging starts")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_the_name(cls, data: Any) -> Any:
+        return {"name": data} if isinstance(data, str) else data
+
+
 class RunSettings(Settings):
     """Seed, device, CPU threads (0: torch's choice), and after how many steps to save (0: after each epoch).
 
@@ -103,6 +116,7 @@ class _Common(Settings):
     backbone: BackboneSettings = BackboneSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    averaging: AveragingSettings = AveragingSettings()
     run: RunSettings = RunSettings()
 
 
@@ -115,6 +129,7 @@ class RunConfig:
     backbone: BackboneSettings
     optimizer: OptimizerSettings
     schedule: ScheduleSettings
+    averaging: AveragingSettings
     run: RunSettings
     method_name: str
     method: Settings

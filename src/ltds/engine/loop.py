@@ -14,7 +14,7 @@ from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.engine.assemble import Session
-from ltds.engine.checkpoint import Standing, load_checkpoint, save_checkpoint
+from ltds.engine.checkpoint import Standing, load_average, load_checkpoint, save_checkpoint
 from ltds.engine.features import domain_distances, sample_features
 from ltds.engine.journal import Journal
 from ltds.engine.optim import learning_rate
@@ -69,6 +69,7 @@ def _enter(session: Session, run: RunDirectory, stretch: Stretch, standing: Stan
         before = session.stretch(stretch.start - 1)
         load_checkpoint(run.best_of(before.phase.name), session.method, identity=session.identity)
     enter(stretch, session.method, session.optimizer, session.config.run.seed)
+    session.average.clear()
     return Standing(step=standing.step)  # the best so far was the best of another phase
 
 
@@ -76,7 +77,9 @@ def restore(session: Session, run: RunDirectory) -> Standing:
     """Put the session where the run's last checkpoint left it; a run without one starts at step 0."""
     if not run.last_checkpoint.is_file():
         return Standing()
-    return load_checkpoint(run.last_checkpoint, session.method, session.optimizer, session.identity)
+    standing = load_checkpoint(run.last_checkpoint, session.method, session.optimizer, session.identity)
+    session.average.tensors = load_average(run.last_checkpoint, session.method)
+    return standing
 
 
 def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> None:
@@ -108,6 +111,7 @@ def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> fl
     session.optimizer.zero_grad(set_to_none=True)
     loss.total.backward()  # type: ignore[no-untyped-call]
     session.optimizer.step()
+    session.average.update(session.method, stretch, step)
     journal.step(step + 1, step // per_epoch, lr, total, terms, time.perf_counter() - started)
     return total
 
@@ -133,13 +137,14 @@ def _validate(session: Session, run: RunDirectory, standing: Standing, journal: 
     Without validation images every epoch counts as the best so far, so that the last one is kept.
     """
     _refuse_nan(session, standing.step)
-    found = validate(predict_split(session, "val"), session.task) if len(session.rows("val")) else {}
-    accuracy = found.get("accuracy")
-    best = accuracy is None or accuracy > standing.best_accuracy
-    if best:
-        standing = replace(standing, best_accuracy=accuracy or 0.0, best_step=standing.step)
-        file = run.best_checkpoint if stretch.last else run.best_of(stretch.phase.name)
-        save_checkpoint(file, session.method, None, standing, session.identity)
+    with session.average.applied(session.method):
+        found = validate(predict_split(session, "val"), session.task) if len(session.rows("val")) else {}
+        accuracy = found.get("accuracy")
+        best = accuracy is None or accuracy > standing.best_accuracy
+        if best:
+            standing = replace(standing, best_accuracy=accuracy or 0.0, best_step=standing.step)
+            file = run.best_checkpoint if stretch.last else run.best_of(stretch.phase.name)
+            save_checkpoint(file, session.method, None, standing, session.identity)
     if accuracy is not None:
         epoch = standing.step // session.config.schedule.steps_per_epoch - 1
         journal.validation(standing.step, epoch, accuracy, found["per_domain"], best)
@@ -158,7 +163,8 @@ def _measure(session: Session, step: int, journal: Journal) -> None:
 def _save(session: Session, run: RunDirectory, standing: Standing, journal: Journal) -> None:
     _refuse_nan(session, standing.step)
     journal.sync()  # a checkpoint must never be ahead of its journal, even after a power cut
-    save_checkpoint(run.last_checkpoint, session.method, session.optimizer, standing, session.identity)
+    average = session.average.tensors
+    save_checkpoint(run.last_checkpoint, session.method, session.optimizer, standing, session.identity, average)
 
 
 def _refuse_nan(session: Session, step: int) -> None:

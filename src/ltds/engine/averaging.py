@@ -1,0 +1,72 @@
+"""An exponential moving average of the weights, which stands in for them wherever the model is evaluated or kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from ltds.engine.config import AveragingSettings
+from ltds.engine.phases import Stretch
+
+
+class WeightAverage:
+    """The averaged parameters and buffers of a method; empty until a phase reaches `averaging.start`.
+
+    Integer and boolean buffers cannot be averaged: they are copied.
+    """
+
+    def __init__(self, settings: AveragingSettings) -> None:
+        self.settings = settings
+        self.tensors: dict[str, Tensor] = {}
+
+    def update(self, method: nn.Module, stretch: Stretch, step: int) -> None:
+        """Take in the weights after a step of this phase: average <- decay average + (1 - decay) weights."""
+        if self.settings.name == "none" or step < first_averaged_step(stretch, self.settings.start):
+            return
+        state = _state(method)
+        if not self.tensors:
+            self.tensors = {name: value.clone() for name, value in state.items()}
+            return
+        floats = [name for name, value in state.items() if value.is_floating_point()]
+        torch._foreach_lerp_(
+            [self.tensors[name] for name in floats], [state[name] for name in floats], 1 - self.settings.decay
+        )
+        for name in state.keys() - set(floats):
+            self.tensors[name].copy_(state[name])
+
+    def clear(self) -> None:
+        """Forget the average: a new phase starts its own."""
+        self.tensors = {}
+
+    @contextmanager
+    def applied(self, method: nn.Module) -> Iterator[None]:
+        """The method with the averaged weights inside the block, with its raw weights again after it."""
+        if not self.tensors:
+            yield
+            return
+        state = _state(method)
+        raw = {name: value.clone() for name, value in state.items()}
+        _copy(self.tensors, state)
+        try:
+            yield
+        finally:
+            _copy(raw, state)
+
+
+def first_averaged_step(stretch: Stretch, start: float) -> int:
+    """The first step of the run (from 0) whose weights are averaged: after the share `start` of the phase."""
+    return stretch.start + math.ceil(round(start * stretch.steps, 9))
+
+
+def _state(method: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach() for name, value in method.state_dict().items()}
+
+
+@torch.no_grad()
+def _copy(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
+    for name, value in source.items():
+        target[name].copy_(value)

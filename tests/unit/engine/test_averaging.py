@@ -1,0 +1,72 @@
+"""Averaged weights: their values, that they are what is validated and kept, and that they resume bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from ltds.data.manifest import Manifest
+from ltds.engine.loop import train
+from ltds.engine.start import resume_run
+from toy import recorded, toy_session
+
+EMA = {"name": "ema", "decay": 0.7, "start": 0.3}
+
+
+def tensors(file: Path, prefix: str) -> dict[str, torch.Tensor]:
+    return {k.removeprefix(prefix): v for k, v in load_file(file).items() if k.startswith(prefix)}
+
+
+def test_the_average_is_the_recursion_over_the_weights_of_every_step(toy: Manifest, tmp_path: Path) -> None:
+    """Six steps, so the average starts with the weights after step 3 (from 1): ceil(.3 x 6) = 2 steps are left out."""
+    weights = []
+    for stop in range(1, 7):
+        session = toy_session(toy, averaging=EMA, run={"checkpoint_every": 1})
+        run = recorded(session, tmp_path / str(stop))
+        train(session, run, stop_after=stop)
+        weights.append(tensors(run.last_checkpoint, "method."))
+    assert not tensors(tmp_path / "2" / "checkpoints" / "last.safetensors", "average.")
+    average = tensors(tmp_path / "6" / "checkpoints" / "last.safetensors", "average.")
+    assert average.keys() == weights[0].keys()
+    for name, value in average.items():
+        expected = weights[2][name].double()
+        for later in weights[3:]:
+            expected = 0.7 * expected + 0.3 * later[name].double() if value.is_floating_point() else later[name]
+        torch.testing.assert_close(value.double(), expected.double(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_average_is_validated_and_kept_and_the_raw_weights_go_on(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy, averaging={**EMA, "start": 0.0})
+    run = recorded(session, tmp_path / "run")
+    plain = recorded(toy_session(toy), tmp_path / "plain")
+    train(session, run)
+    train(toy_session(toy), plain)
+    raw, averaged = tensors(run.last_checkpoint, "method."), tensors(run.last_checkpoint, "average.")
+    for name, value in tensors(plain.last_checkpoint, "method.").items():
+        assert torch.equal(value, raw[name]), f"averaging changed training itself: {name}"
+    step = run.read_metrics()["choices"]["model"]["step"]
+    if step == 6:
+        kept = tensors(run.best_checkpoint, "method.")
+        assert all(torch.equal(kept[name], averaged[name]) for name in kept)
+    short = toy_session(toy, averaging={**EMA, "start": 0.0})
+    part = recorded(short, tmp_path / "short")
+    train(short, part, stop_after=2)
+    kept, average = tensors(part.best_checkpoint, "method."), tensors(part.last_checkpoint, "average.")
+    assert all(torch.equal(kept[name], average[name]) for name in kept), "the first best model is the average"
+    assert any(not torch.equal(kept[name], raw[name]) for name in kept)
+
+
+@pytest.mark.parametrize("method", ["agg", "crt", "daml-warmup", "ltds", "tau-norm"])
+@pytest.mark.parametrize("stop", [3, 4, 5])
+def test_averaged_runs_resume_bit_for_bit(toy: Manifest, tmp_path: Path, method: str, stop: int) -> None:
+    whole, first = (toy_session(toy, method, averaging=EMA) for _ in range(2))
+    straight, broken = recorded(whole, tmp_path / "straight"), recorded(first, tmp_path / "broken")
+    train(whole, straight)
+    train(first, broken, stop_after=stop)
+    resume_run(broken)
+    for name in ("last_checkpoint", "best_checkpoint"):
+        assert getattr(straight, name).read_bytes() == getattr(broken, name).read_bytes(), name
+    assert straight.read_metrics() == broken.read_metrics()
