@@ -10,6 +10,7 @@ import typer
 
 import ltds
 from ltds.cli import benchmark, data, demo, evaluate, methods, report, train
+from ltds.cli.hints import find_command, hint
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import LtdsError
 
@@ -49,11 +50,12 @@ app.command("methods")(methods.methods)
 
 
 def run() -> None:
-    """Exit codes: 0 well, 2 a mistake that the user can mend (its sentence, no traceback), 1 a fault of ours."""
+    """Exit codes: 0 success; 2 a mistake that the user can correct (a sentence, no traceback); 1 a fault in ltds."""
     try:
         app()
     except LtdsError as error:
-        print(f"ltds: {error}", file=sys.stderr)
+        remedy = hint(error, find_command(typer.main.get_command(app), sys.argv[1:]))
+        print(f"ltds: {error}", *filter(None, [remedy]), sep="\n", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         print(

@@ -1,13 +1,40 @@
-"""Errors for people: what was expected, what came, what to type next."""
+"""Errors for people: what was expected, what came, what to do next.
+
+A message below `cli` never spells a command-line flag, because it also reaches people who call Python functions. It
+names the setting (optimizer.lr), the argument of the function or the thing ("another folder"). The command line prints
+the message, then one line on how to type the remedy. It makes that line from the attributes of the error (see
+`LtdsError`); where there are none, it looks in the message (`cli/hints.py`) for
+
+- the dotted name of a setting, alone or with a value: optimizer.lr or optimizer.lr=0.05;
+- setting 'ratio', for a setting without a dot, as dataset builders have them;
+- argument 'source', for an argument of the function, which is an option of the command;
+- another folder, for where the output goes.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class LtdsError(ValueError):
-    """A mistake the user can mend. The command line prints its sentence, without a traceback, and exits with 2."""
+    """A mistake that the user can correct. The command line prints the message without a traceback and exits with 2.
+
+    `settings` are dotted names of settings to change, with a value where one can be recommended ("data.size=64").
+    `arguments` are arguments of the called function, with or without a value ("out", "jobs=2"); an option of the
+    command has the same name. `resume` is the run directory to resume. All three are optional: the message says what
+    to do in words.
+
+        raise ConfigError("Expected ..., but got ... . Lower optimizer.lr.", settings=["optimizer.lr"])
+        raise DataError("Expected ..., but got ... . Choose another folder.", arguments=["out"])
+    """
+
+    def __init__(
+        self, message: str, *, settings: Iterable[str] = (), arguments: Iterable[str] = (), resume: Path | None = None
+    ) -> None:
+        super().__init__(message)
+        self.settings, self.arguments, self.resume = tuple(settings), tuple(arguments), resume
 
 
 class DataError(LtdsError):

@@ -1,0 +1,85 @@
+"""How to type the remedy of an error: the library names a setting or an argument, the command line adds its option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, get_type_hints
+
+from ltds.core.errors import LtdsError
+
+VALUE = r"""(?:=(?P<value>\[[^\]]*\]|"[^"]*"|[^\s,;)]+?)(?=[.,;)]*(?:\s|$)))?"""
+DOTTED = re.compile(r"(?<![\w./-])(?P<name>[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+)(?![\w/])" + VALUE)
+SETTING = re.compile(r"(?<!no )[Ss]etting '(?P<name>\w+)'")
+ARGUMENT = re.compile(r"[Aa]rgument '(?P<name>\w+)'")
+CHOICES = re.compile(r"Choices: .*")  # a list of everything there is recommends nothing
+MOST = 3  # settings that one line names
+PLACEHOLDERS = {"out": "FOLDER", "source": "FOLDER", "splits": "FOLDER", "lists": "FOLDER", "method": "NAME"}
+
+
+def hint(error: LtdsError, command: Any) -> str:
+    """The lines below the message, or "" where there is nothing to add for this command."""
+    options = {p.name: p for p in command.params if p.opts and p.opts[0].startswith("-")}
+    words = dict.fromkeys(_words(error, options))
+    lines = []
+    if words:
+        in_file = " (or in the TOML file)" if "config" in options and any(w.startswith("--set") for w in words) else ""
+        lines.append(f"Give it as: {' '.join(list(words)[:MOST])}{in_file}")
+    if error.resume is not None:
+        lines.append(f"Resume it with: ltds train --resume {error.resume}")
+    return "\n".join(lines)
+
+
+def find_command(command: Any, words: Iterable[str]) -> Any:
+    """The command that the words of a command line call: `ltds data build pacs` is three deep."""
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    return command
+
+
+def _words(error: LtdsError, options: dict[str, Any]) -> Iterator[str]:
+    """What to type, from the attributes of the error or else from its message."""
+    for setting in error.settings or _settings_named(str(error)):
+        name, _, value = setting.partition("=")
+        if name in options:
+            yield _typed(options[name], value)
+        elif "overrides" in options:
+            yield f"--set {name}={value or 'VALUE'}"
+    for argument in error.arguments or _arguments_named(str(error)):
+        name, _, value = argument.partition("=")
+        if name in options:
+            yield _typed(options[name], value)
+
+
+def _typed(option: Any, value: str) -> str:
+    name = option.opts[0]
+    return name if option.is_flag else f"{name} {value or PLACEHOLDERS.get(option.name, 'VALUE')}"
+
+
+def _settings_named(message: str) -> Iterator[str]:
+    """Settings that a message names, with their value where it recommends one."""
+    text = CHOICES.sub("", message)
+    for match in DOTTED.finditer(text):
+        if _exists(match["name"]):
+            yield f"{match['name']}={match['value'] or ''}"
+    for match in SETTING.finditer(text):
+        yield match["name"]
+
+
+def _arguments_named(message: str) -> Iterator[str]:
+    for match in ARGUMENT.finditer(message):
+        yield match["name"]
+    if "another folder" in message:
+        yield "out"
+
+
+def _exists(dotted: str) -> bool:
+    """Whether a run has this setting: "log.jsonl" looks like one. Settings of a method depend on the method."""
+    from ltds.core.config import names
+    from ltds.engine.config import RunConfig
+
+    group = dotted.partition(".")[0]
+    if group == "method":
+        return True
+    groups = {name: kind for name, kind in get_type_hints(RunConfig).items() if hasattr(kind, "model_fields")}
+    return group in groups and dotted in names(groups[group], f"{group}.")
