@@ -101,6 +101,18 @@ def listing(problems: list[str]) -> str:
     return "\n".join([f"{len(problems)} settings cannot be used:", *(f"- {p}" for p in problems)])
 
 
+def refuse_idle(settings: BaseModel, names: Iterable[str], reason: str) -> None:
+    """For a validator: raise ValueError if one of these settings was changed although it has no effect.
+
+    if not self.mixing:
+        refuse_idle(self, ["alpha", "stages"], "without mixing")  # "alpha has no effect without mixing: ..."
+    """
+    fields = type(settings).model_fields
+    changed = [name for name in names if getattr(settings, name) != fields[name].default]
+    if changed:
+        raise ValueError(f"{changed[0]} has no effect {reason}: leave it out")
+
+
 def names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """The dotted names of all settings of a model."""
     for name, field in model.model_fields.items():
