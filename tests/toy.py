@@ -59,7 +59,7 @@ def write_dataset(root: Path) -> Manifest:
 def toy_config(manifest: Manifest, name: str = "agg", **groups: dict[str, Any]) -> RunConfig:
     """Six quick steps: three epochs of two."""
     base = {
-        "data": {"root": str(manifest.root), "held_out": "wax", "size": 16, "batch": 8},
+        "data": {"root": str(manifest.root), "held_out": "wax", "size": 16, "batch_size": 8},
         "backbone": {"name": "tiny"},
         "schedule": {"epochs": 3, "steps_per_epoch": 2},
         "run": {"threads": 1, "device": "cpu"},

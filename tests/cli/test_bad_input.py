@@ -103,7 +103,7 @@ def test_broken_datasets(
         (["--set", "data=3"], "Expected 'data' to be a group of settings"),
         (["--set", "method=3"], "Expected 'method' to be a group of settings"),
         (["--set", "optimizer.lr=inf"], "'optimizer.lr' was inf"),
-        (["--set", "data.batch=1"], "'data.batch' was 1"),
+        (["--set", "data.batch_size=1"], "'data.batch_size' was 1"),
         (["--set", "optimizer.momentum=0.0", "--set", "optimizer.nesterov=true"], "nesterov needs a momentum"),
         (["--set", "data.root=elsewhere"], "Leave one of them out"),
         (["--method", ":X"], "package.module:Thing"),
@@ -158,7 +158,7 @@ def test_settings_edited_after_the_checkpoint_are_noticed(command: Command, toy:
 def test_the_demo_trains_reuses_and_continues(command: Command, tmp_path: Path) -> None:
     small = ["--set", "n_max=20", "--set", "n_min=4", "--set", "val_per_pair=1", "--set", "test_per_pair=1"]
     assert command("data", "build", "bestiary", *small, "--set", "size=16", cwd=tmp_path).returncode == 0
-    words = ["demo", "--set", "schedule.epochs=1", "--set", "schedule.steps_per_epoch=2", "--set", "data.batch=8"]
+    words = ["demo", "--set", "schedule.epochs=1", "--set", "schedule.steps_per_epoch=2", "--set", "data.batch_size=8"]
     words += ["--set", "data.size=16", "--set", "backbone.width=8", "--set", "run.threads=1"]
     first = command(*words, cwd=tmp_path)
     assert first.returncode == 0, first.stderr

@@ -19,7 +19,7 @@ from ltds.data.manifest import Manifest
 from ltds.methods.presets import PRESETS
 
 QUICK = [
-    *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch=8", "--set", "run.threads=1"),
+    *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch_size=8", "--set", "run.threads=1"),
     *("--set", "schedule.epochs=2", "--set", "schedule.steps_per_epoch=2"),
 ]
 
@@ -110,7 +110,7 @@ def test_bad_words_are_answered(toy: Manifest, tmp_path: Path) -> None:
     refused(command(*train, "--held-out", "waxx", cwd=tmp_path), "Did you mean 'wax'?")
     refused(command(*train, "--method", "dcc", cwd=tmp_path), "Did you mean 'dc'?")
     refused(command(*train, "--set", "optimizer.lrr=1", cwd=tmp_path), "Did you mean 'optimizer.lr'?")
-    refused(command(*train, *QUICK, "--set", "data.batch=999", cwd=tmp_path), "data.batch")
+    refused(command(*train, *QUICK, "--set", "data.batch_size=999", cwd=tmp_path), "data.batch_size")
     refused(command("trian", cwd=tmp_path), "trian")
     refused(command("evaluate", "nowhere", cwd=tmp_path), "nowhere")
     refused(command("report", ".", cwd=tmp_path))

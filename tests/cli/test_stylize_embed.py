@@ -158,7 +158,7 @@ def test_glove_and_training_with_it(command: Command, data: Path, tmp_path: Path
     assert provenance["command"] == "ltds data embed data --with glove:glove.txt --alias 'fox=dog cat'"
     assert provenance["words"]["fox"] == ["dog", "cat"]
     assert len(provenance["sha256"]) == 64
-    quick = ("backbone.name=tiny", "data.size=16", "data.batch=8", "schedule.epochs=1", "schedule.steps_per_epoch=1")
+    quick = ("backbone.name=tiny", "data.size=16", "data.batch_size=8", "schedule.epochs=1", "schedule.steps_per_epoch=1")
     settings = [word for pair in (*quick, "semantics.table=data/semantics/glove.npz") for word in ("--set", pair)]
     done = command("train", "--data", "data", "--held-out", "wax", "--method", "ltds", "--out", "run", *settings)
     assert done.returncode == 0, done.stderr

@@ -17,7 +17,7 @@ from ltds.core.types import Batch
 from ltds.data.manifest import Manifest
 from ltds.engine.journal import Journal
 from ltds.engine.loop import take_step
-from ltds.engine.phases import enter, freeze
+from ltds.engine.phases import freeze, start_phase
 from ltds.methods.presets import PRESETS
 from toy import recorded, toy_session
 
@@ -48,11 +48,11 @@ def test_thirty_steps_are_as_they_were(toy: Manifest, tmp_path: Path, method: st
     run = recorded(session, tmp_path / "run")
     with Journal(run, 0) as journal:
         for step in range(session.steps):
-            stretch = session.stretch(step)
-            if step == stretch.start:
+            scheduled = session.phase_at(step)
+            if step == scheduled.start:
                 if step > 0:
-                    enter(stretch, session.method, session.optimizer, seed=0)
-                freeze(session.method, stretch.phase, session.learnable)
+                    start_phase(scheduled, session.method, session.optimizer, seed=0)
+                freeze(session.method, scheduled.phase, session.learnable)
             take_step(session, plain_images(session.batch(step), step), step, journal)
     rows = [{"step": r["step"], "lr": r["lr"], "loss": r["loss"], **r["terms"]} for r in run.read_journal()]
     file = JOURNALS / f"{method}.json"

@@ -16,7 +16,7 @@ from ltds.engine.checkpoint import load_checkpoint
 from ltds.engine.config import ScheduleSettings
 from ltds.engine.loop import train
 from ltds.engine.optim import learning_rate
-from ltds.engine.phases import lay_out
+from ltds.engine.phases import schedule_phases
 from ltds.engine.start import resume_run
 from ltds.methods.agg import Agg
 from ltds.methods.base import Phase
@@ -65,21 +65,23 @@ class TwoPhases(Agg):
 
 def test_phases_are_laid_out_in_whole_epochs() -> None:
     schedule = ScheduleSettings(epochs=10, steps_per_epoch=7)
-    first, second = lay_out((Phase("a", 0.44), Phase("b", 0.001)), schedule)
+    first, second = schedule_phases((Phase("a", 0.44), Phase("b", 0.001)), schedule)
     assert (first.start, first.stop, first.last) == (0, 4 * 7, False)
     assert (second.start, second.stop, second.last) == (4 * 7, 5 * 7, True)
 
 
 @pytest.mark.parametrize(("share", "epochs"), [(0.5, 5), (0.25, 2), (0.4, 30), (0.1, 4), (0.35, 10)])
 def test_shares_that_make_a_whole_fill_the_run(share: float, epochs: int) -> None:
-    first, second = lay_out((Phase("a", share), Phase("b", 1 - share)), ScheduleSettings(epochs=epochs))
+    first, second = schedule_phases((Phase("a", share), Phase("b", 1 - share)), ScheduleSettings(epochs=epochs))
     assert first.steps >= 101
     assert (second.start, second.stop) == (first.stop, epochs * 101)
 
 
 def test_learning_rates_within_a_phase() -> None:
     schedule = ScheduleSettings(epochs=10, steps_per_epoch=1, milestones=(0.5,))
-    steps = lay_out((Phase("a"), Phase("b", decay="cosine", lr=2.0), Phase("c", decay="constant", lr=0.1)), schedule)
+    steps = schedule_phases(
+        (Phase("a"), Phase("b", decay="cosine", lr=2.0), Phase("c", decay="constant", lr=0.1)), schedule
+    )
     rate = [learning_rate(step, 0.1, schedule, next(s for s in steps if step < s.stop)) for step in range(30)]
     assert rate[4:6] == pytest.approx([0.1, 0.01])
     assert (rate[10], rate[15]) == pytest.approx((0.2, 0.1))  # METHODS 2.1: half way down at epoch 5 of 10
@@ -117,7 +119,7 @@ def test_phases_resume_bit_for_bit_around_their_boundary(toy: Manifest, tmp_path
     whole = toy_session(toy, method, **every_step)
     straight = recorded(whole, tmp_path / "straight")
     train(whole, straight)
-    boundary = whole.stretches[0].stop
+    boundary = whole.phases[0].stop
     first = toy_session(toy, method, **every_step)
     broken = recorded(first, tmp_path / "broken")
     train(first, broken, stop_after=boundary + stop - 6)

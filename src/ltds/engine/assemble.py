@@ -24,7 +24,7 @@ from ltds.engine.averaging import WeightAverage
 from ltds.engine.config import RunConfig
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
-from ltds.engine.phases import Stretch, lay_out
+from ltds.engine.phases import ScheduledPhase, schedule_phases
 from ltds.engine.semantics import load_embeddings
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.methods.base import Method, Phase
@@ -43,7 +43,7 @@ class Session:
     method: Method
     optimizer: torch.optim.Optimizer
     average: WeightAverage
-    stretches: tuple[Stretch, ...]  # the phases of the run
+    phases: tuple[ScheduledPhase, ...]  # the phases of the run
     loaders: tuple[Loader, ...]  # one for each of them
     learnable: frozenset[str]  # parameters that some phase may train
     device: torch.device
@@ -52,19 +52,19 @@ class Session:
     @property
     def steps(self) -> int:
         """The length of the run, all phases together."""
-        return self.stretches[-1].stop
+        return self.phases[-1].stop
 
-    def stretch(self, step: int) -> Stretch:
+    def phase_at(self, step: int) -> ScheduledPhase:
         """The phase that a step belongs to."""
-        return next(stretch for stretch in self.stretches if step < stretch.stop)
+        return next(scheduled for scheduled in self.phases if step < scheduled.stop)
 
     def batch(self, step: int) -> Batch:
         """The training batch of a step."""
-        return self.loaders[self.stretches.index(self.stretch(step))].batch(step)
+        return self.loaders[self.phases.index(self.phase_at(step))].batch(step)
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The training batches of steps of one phase, made ahead."""
-        return self.loaders[self.stretches.index(self.stretch(start))].batches(start, stop)
+        return self.loaders[self.phases.index(self.phase_at(start))].batches(start, stop)
 
     def labelled(self, split: str) -> Iterator[Batch]:
         """A split's images as the model sees them at test, with their labels and sources."""
@@ -107,7 +107,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
     method = build_method(config, task, load_embeddings(config, manifest, task)).to(device)
     if method.channels_last:  # convolutions follow the layout of their weights: 0.67 to 0.9 of the time on a CPU
         method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    stretches = lay_out(method.phases(), config.schedule)
+    phases = schedule_phases(method.phases(), config.schedule)
     if method.needs_validation and not any(len(manifest.rows("val", source)) for source in task.sources):
         raise DataError(
             f"Expected validation images in the source domains for method '{config.method_name}', which chooses a "
@@ -121,8 +121,8 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         method=method,
         optimizer=build_optimizer(method, config.optimizer),
         average=WeightAverage(config.averaging),
-        stretches=stretches,
-        loaders=tuple(_loader(config, manifest, task, cache, device, method, s.phase) for s in stretches),
+        phases=phases,
+        loaders=tuple(_loader(config, manifest, task, cache, device, method, s.phase) for s in phases),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
         device=device,
         identity=identity(config, manifest),
@@ -164,7 +164,7 @@ def _loader(
     phase: Phase,
 ) -> Loader:
     rows = [manifest.rows("train", source) for source in task.sources]
-    batch, seed, times = config.data.batch, config.run.seed, method.batches
+    batch, seed, times = config.data.batch_size, config.run.seed, method.batches
     sampler: Sampler = DomainBalanced(rows, batch, seed, task.sources, times)
     if phase.sampler == "classes":
         pool = np.concatenate(rows)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ltds.engine.config import AveragingSettings
-from ltds.engine.phases import Stretch
+from ltds.engine.phases import ScheduledPhase
 
 
 class WeightAverage:
@@ -23,9 +23,9 @@ class WeightAverage:
         self.settings = settings
         self.tensors: dict[str, Tensor] = {}
 
-    def update(self, method: nn.Module, stretch: Stretch, step: int) -> None:
+    def update(self, method: nn.Module, scheduled: ScheduledPhase, step: int) -> None:
         """Take in the weights after a step of this phase: average <- decay average + (1 - decay) weights."""
-        if self.settings.name == "none" or step < first_averaged_step(stretch, self.settings.start):
+        if self.settings.name == "none" or step < first_averaged_step(scheduled, self.settings.start):
             return
         state = _state(method)
         if not self.tensors:
@@ -57,9 +57,9 @@ class WeightAverage:
             _copy(raw, state)
 
 
-def first_averaged_step(stretch: Stretch, start: float) -> int:
+def first_averaged_step(scheduled: ScheduledPhase, start: float) -> int:
     """The first step of the run (from 0) whose weights are averaged: after the share `start` of the phase."""
-    return stretch.start + math.ceil(round(start * stretch.steps, 9))
+    return scheduled.start + math.ceil(round(start * scheduled.steps, 9))
 
 
 def _state(method: nn.Module) -> dict[str, Tensor]:

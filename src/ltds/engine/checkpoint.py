@@ -23,7 +23,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Standing:
+class TrainState:
     """Steps done so far, the best validation accuracy, and after how many steps it was reached."""
 
     step: int = 0
@@ -35,7 +35,7 @@ def save_checkpoint(
     file: Path,
     method: nn.Module,
     optimizer: torch.optim.Optimizer | None,
-    standing: Standing,
+    state: TrainState,
     identity: str,
     average: Mapping[str, Tensor] | None = None,
 ) -> None:
@@ -46,14 +46,14 @@ def save_checkpoint(
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{key}.{name}"] = value
     tensors |= {f"average.{name}": value for name, value in (average or {}).items()}
-    facts = {"format": FORMAT, "standing": asdict(standing), "identity": identity}
+    facts = {"format": FORMAT, "state": asdict(state), "identity": identity}
     packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     write_bytes(file, save(packed, metadata={"ltds": json.dumps(facts)}))
 
 
 def load_checkpoint(
     file: Path, method: nn.Module, optimizer: torch.optim.Optimizer | None = None, identity: str | None = None
-) -> Standing:
+) -> TrainState:
     """Restore a method, and an optimizer where one is given, bit for bit."""
     tensors, facts = _read(file)
     if identity is not None and facts.get("identity") != identity:
@@ -68,7 +68,7 @@ def load_checkpoint(
         raise CheckpointError(f"Expected '{file}' to fit the run's config.toml, but got: {error}") from error
     if optimizer is not None:
         _restore_optimizer(optimizer, method, tensors)
-    return Standing(**facts["standing"])
+    return TrainState(**facts["state"])
 
 
 def load_average(file: Path, method: nn.Module) -> dict[str, Tensor]:

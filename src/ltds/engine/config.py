@@ -36,7 +36,7 @@ class DataSettings(Settings):
     held_out: str = ""
     size: PositiveInt = 224
     cache_size: NonNegativeInt = 0
-    batch: Annotated[int, Field(ge=2)] = 48  # BatchNorm needs two
+    batch_size: Annotated[int, Field(ge=2)] = 48  # BatchNorm needs two
     augmentation: Augmentation = Augmentation()
 
     @property
@@ -148,7 +148,7 @@ class RunConfig:
 # The defaults above are the paper's for AWA2-LTS (supp. table of hyper-parameters, METHODS 0.3).
 RECIPES: dict[str, dict[str, Any]] = {
     "bestiary": {
-        "data": {"size": 32, "batch": 32, "augmentation": {"scale": [0.5, 1.0]}},
+        "data": {"size": 32, "batch_size": 32, "augmentation": {"scale": [0.5, 1.0]}},
         "backbone": {"stem": "medium", "width": 24},
         # Chosen on source validation (dc and ltds, 'anime' held out, seed 0) among lr .05, .1, .2 and milestones
         # (.4, .8), (.6, .9): docs/bestiary.md has the numbers.

@@ -14,12 +14,12 @@ from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.engine.assemble import Session
-from ltds.engine.checkpoint import Standing, load_average, load_checkpoint, save_checkpoint
+from ltds.engine.checkpoint import TrainState, load_average, load_checkpoint, save_checkpoint
 from ltds.engine.features import domain_distances, sample_features
 from ltds.engine.journal import Journal
 from ltds.engine.optim import learning_rate
 from ltds.engine.outcome import conclude, predict_split, write_metrics
-from ltds.engine.phases import Stretch, enter, freeze
+from ltds.engine.phases import ScheduledPhase, freeze, start_phase
 from ltds.evaluation.protocol import validate
 
 
@@ -28,58 +28,58 @@ def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop
 
     `stop_after`: return once this many steps are done and saved, as if the machine had been switched off.
     """
-    standing = restore(session, run)
+    state = restore(session, run)
     stop = min(session.steps, stop_after or session.steps)
     events = session.config.run.tensorboard
     with (
-        Journal(run, standing.step, events) as journal,
-        progress.track("Training", session.steps, standing.step) as advance,
+        Journal(run, state.step, events) as journal,
+        progress.track("Training", session.steps, state.step) as advance,
     ):
-        while standing.step < stop:
-            standing = _train_phase(session, run, standing, stop, journal, advance)
+        while state.step < stop:
+            state = _train_phase(session, run, state, stop, journal, advance)
     if stop == session.steps:
         finish(session, run, progress)
 
 
 def _train_phase(
-    session: Session, run: RunDirectory, standing: Standing, stop: int, journal: Journal, advance: Advance
-) -> Standing:
+    session: Session, run: RunDirectory, state: TrainState, stop: int, journal: Journal, advance: Advance
+) -> TrainState:
     """Take the steps of the phase that the run stands in, from its start or from the middle."""
-    stretch = session.stretch(standing.step)
-    if standing.step == stretch.start > 0:
-        standing = _enter(session, run, stretch, standing)
-    freeze(session.method, stretch.phase, session.learnable)
+    scheduled = session.phase_at(state.step)
+    if state.step == scheduled.start > 0:
+        state = _enter(session, run, scheduled, state)
+    freeze(session.method, scheduled.phase, session.learnable)
     per_epoch = session.config.schedule.steps_per_epoch
     every = session.config.run.checkpoint_every or per_epoch
-    for batch in session.batches(standing.step, min(stop, stretch.stop)):
-        loss = take_step(session, batch, standing.step, journal)
-        standing = replace(standing, step=standing.step + 1)
-        if standing.step % per_epoch == 0:
-            standing = _validate(session, run, standing, journal, stretch)
-            _measure(session, standing.step, journal)
-        if standing.step % every == 0 or standing.step in (stop, stretch.stop):
-            _save(session, run, standing, journal)
-        advance(note=_note(standing, loss))
-    return standing
+    for batch in session.batches(state.step, min(stop, scheduled.stop)):
+        loss = take_step(session, batch, state.step, journal)
+        state = replace(state, step=state.step + 1)
+        if state.step % per_epoch == 0:
+            state = _validate(session, run, state, journal, scheduled)
+            _measure(session, state.step, journal)
+        if state.step % every == 0 or state.step in (stop, scheduled.stop):
+            _save(session, run, state, journal)
+        advance(note=_note(state, loss))
+    return state
 
 
-def _enter(session: Session, run: RunDirectory, stretch: Stretch, standing: Standing) -> Standing:
+def _enter(session: Session, run: RunDirectory, scheduled: ScheduledPhase, state: TrainState) -> TrainState:
     """Begin a later phase. A run that stopped just here does the same again: nothing but the weights goes in."""
-    if stretch.phase.from_best:
-        before = session.stretch(stretch.start - 1)
+    if scheduled.phase.from_best:
+        before = session.phase_at(scheduled.start - 1)
         load_checkpoint(run.best_of(before.phase.name), session.method, identity=session.identity)
-    enter(stretch, session.method, session.optimizer, session.config.run.seed)
+    start_phase(scheduled, session.method, session.optimizer, session.config.run.seed)
     session.average.clear()
-    return Standing(step=standing.step)  # the best so far was the best of another phase
+    return TrainState(step=state.step)  # the best so far was the best of another phase
 
 
-def restore(session: Session, run: RunDirectory) -> Standing:
+def restore(session: Session, run: RunDirectory) -> TrainState:
     """Put the session where the run's last checkpoint left it; a run without one starts at step 0."""
     if not run.last_checkpoint.is_file():
-        return Standing()
-    standing = load_checkpoint(run.last_checkpoint, session.method, session.optimizer, session.identity)
+        return TrainState()
+    state = load_checkpoint(run.last_checkpoint, session.method, session.optimizer, session.identity)
     session.average.tensors = load_average(run.last_checkpoint, session.method)
-    return standing
+    return state
 
 
 def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> None:
@@ -99,10 +99,10 @@ def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> 
 def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> float:
     """One step of training, written to the journal; its loss."""
     config, started = session.config, time.perf_counter()
-    stretch, per_epoch = session.stretch(step), config.schedule.steps_per_epoch
-    clock = Clock(config.run.seed, step - stretch.start, stretch.steps, per_epoch, stretch.phase.name)
+    scheduled, per_epoch = session.phase_at(step), config.schedule.steps_per_epoch
+    clock = Clock(config.run.seed, step - scheduled.start, scheduled.steps, per_epoch, scheduled.phase.name)
     reseed_global(config.run.seed, "step", step)
-    lr = learning_rate(step, config.optimizer.lr, config.schedule, stretch)
+    lr = learning_rate(step, config.optimizer.lr, config.schedule, scheduled)
     for group in session.optimizer.param_groups:
         group["lr"] = lr
     session.method.train()
@@ -111,7 +111,7 @@ def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> fl
     session.optimizer.zero_grad(set_to_none=True)
     loss.total.backward()  # type: ignore[no-untyped-call]
     session.optimizer.step()
-    session.average.update(session.method, stretch, step)
+    session.average.update(session.method, scheduled, step)
     journal.step(step + 1, step // per_epoch, lr, total, terms, time.perf_counter() - started)
     return total
 
@@ -131,24 +131,26 @@ def _finite(loss: StepLoss, step: int) -> tuple[float, dict[str, float]]:
     return total, terms
 
 
-def _validate(session: Session, run: RunDirectory, standing: Standing, journal: Journal, stretch: Stretch) -> Standing:
+def _validate(
+    session: Session, run: RunDirectory, state: TrainState, journal: Journal, scheduled: ScheduledPhase
+) -> TrainState:
     """Keep the weights with the best mean over source domains of validation accuracy: never looks at test images.
 
     Without validation images every epoch counts as the best so far, so that the last one is kept.
     """
-    _refuse_nan(session, standing.step)
+    _refuse_nan(session, state.step)
     with session.average.applied(session.method):
         found = validate(predict_split(session, "val"), session.task) if len(session.rows("val")) else {}
         accuracy = found.get("accuracy")
-        best = accuracy is None or accuracy > standing.best_accuracy
+        best = accuracy is None or accuracy > state.best_accuracy
         if best:
-            standing = replace(standing, best_accuracy=accuracy or 0.0, best_step=standing.step)
-            file = run.best_checkpoint if stretch.last else run.best_of(stretch.phase.name)
-            save_checkpoint(file, session.method, None, standing, session.identity)
+            state = replace(state, best_accuracy=accuracy or 0.0, best_step=state.step)
+            file = run.best_checkpoint if scheduled.last else run.best_of(scheduled.phase.name)
+            save_checkpoint(file, session.method, None, state, session.identity)
     if accuracy is not None:
-        epoch = standing.step // session.config.schedule.steps_per_epoch - 1
-        journal.validation(standing.step, epoch, accuracy, found["per_domain"], best)
-    return standing
+        epoch = state.step // session.config.schedule.steps_per_epoch - 1
+        journal.validation(state.step, epoch, accuracy, found["per_domain"], best)
+    return state
 
 
 def _measure(session: Session, step: int, journal: Journal) -> None:
@@ -160,11 +162,11 @@ def _measure(session: Session, step: int, journal: Journal) -> None:
             journal.frechet(step, epochs - 1, distances)
 
 
-def _save(session: Session, run: RunDirectory, standing: Standing, journal: Journal) -> None:
-    _refuse_nan(session, standing.step)
+def _save(session: Session, run: RunDirectory, state: TrainState, journal: Journal) -> None:
+    _refuse_nan(session, state.step)
     journal.sync()  # a checkpoint must never be ahead of its journal, even after a power cut
     average = session.average.tensors
-    save_checkpoint(run.last_checkpoint, session.method, session.optimizer, standing, session.identity, average)
+    save_checkpoint(run.last_checkpoint, session.method, session.optimizer, state, session.identity, average)
 
 
 def _refuse_nan(session: Session, step: int) -> None:
@@ -177,6 +179,6 @@ def _refuse_nan(session: Session, step: int) -> None:
             )
 
 
-def _note(standing: Standing, loss: float) -> str:
-    best = f" · best val {100 * standing.best_accuracy:.1f} %" if standing.best_accuracy > 0 else ""
+def _note(state: TrainState, loss: float) -> str:
+    best = f" · best val {100 * state.best_accuracy:.1f} %" if state.best_accuracy > 0 else ""
     return f"loss {loss:.3f}{best}"

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ltds.engine.config import OptimizerSettings, ScheduleSettings
-from ltds.engine.phases import Stretch
+from ltds.engine.phases import ScheduledPhase
 
 
 def build_optimizer(method: nn.Module, settings: OptimizerSettings) -> torch.optim.SGD:
@@ -23,17 +23,17 @@ def build_optimizer(method: nn.Module, settings: OptimizerSettings) -> torch.opt
     )
 
 
-def learning_rate(step: int, base: float, schedule: ScheduleSettings, stretch: Stretch) -> float:
+def learning_rate(step: int, base: float, schedule: ScheduleSettings, scheduled: ScheduledPhase) -> float:
     """lr at a step of the run. A pure function, so that resuming needs no scheduler state.
 
     "milestones": base * gamma^(milestones passed), as shares of the phase. "cosine": from base to 0, an epoch at a
     time, base/2 (1 + cos(pi e/E)) (METHODS 2.1). "constant": base. All times the phase's own factor.
     """
-    within, base = step - stretch.start, base * stretch.phase.lr
-    if stretch.phase.decay == "constant":
+    within, base = step - scheduled.start, base * scheduled.phase.lr
+    if scheduled.phase.decay == "constant":
         return base
-    if stretch.phase.decay == "cosine":
-        epoch, epochs = within // schedule.steps_per_epoch, stretch.steps // schedule.steps_per_epoch
+    if scheduled.phase.decay == "cosine":
+        epoch, epochs = within // schedule.steps_per_epoch, scheduled.steps // schedule.steps_per_epoch
         return base / 2 * (1 + math.cos(math.pi * epoch / epochs))
-    passed = sum(within >= math.ceil(round(share * stretch.steps, 9)) for share in schedule.milestones)
+    passed = sum(within >= math.ceil(round(share * scheduled.steps, 9)) for share in schedule.milestones)
     return float(base * schedule.gamma**passed)

@@ -13,7 +13,7 @@ from ltds.methods.base import Method, Phase
 
 
 @dataclass(frozen=True)
-class Stretch:
+class ScheduledPhase:
     """A phase at its place in a run: the steps `start` .. `stop`-1. `last` tells whether its weights are the run's."""
 
     phase: Phase
@@ -26,28 +26,28 @@ class Stretch:
         return self.start + self.steps
 
 
-def lay_out(phases: tuple[Phase, ...], schedule: ScheduleSettings) -> tuple[Stretch, ...]:
+def schedule_phases(phases: tuple[Phase, ...], schedule: ScheduleSettings) -> tuple[ScheduledPhase, ...]:
     """The phases one after the other, each a whole number of epochs, at least one.
 
     Within the run's epochs a phase ends where the shares so far end, rounded, so that shares of a whole fill it; a
     phase after them has its own share, rounded.
     """
-    stretches: list[Stretch] = []
+    scheduled: list[ScheduledPhase] = []
     share, end = 0.0, 0  # the end in epochs
     for phase in phases:
         start, share = end, share + phase.share
         end = round(share * schedule.epochs) if share <= 1 else start + round(phase.share * schedule.epochs)
         end = max(start + 1, end)
         steps = (end - start) * schedule.steps_per_epoch
-        stretches.append(Stretch(phase, start * schedule.steps_per_epoch, steps, last=phase is phases[-1]))
-    return tuple(stretches)
+        scheduled.append(ScheduledPhase(phase, start * schedule.steps_per_epoch, steps, last=phase is phases[-1]))
+    return tuple(scheduled)
 
 
-def enter(stretch: Stretch, method: Method, optimizer: torch.optim.Optimizer, seed: int) -> None:
+def start_phase(scheduled: ScheduledPhase, method: Method, optimizer: torch.optim.Optimizer, seed: int) -> None:
     """Prepare the method for a later phase: a pure function of its weights and the seed. Momentum starts anew."""
-    reseed_global(seed, f"enter/{stretch.phase.name}")
+    reseed_global(seed, f"enter/{scheduled.phase.name}")
     with torch.no_grad():
-        method.enter(stretch.phase)
+        method.enter(scheduled.phase)
     optimizer.state.clear()
 
 

@@ -14,7 +14,7 @@ from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
-SMALL = {"data": {"size": 16, "batch": 8}, "backbone": {"name": "tiny"}}
+SMALL = {"data": {"size": 16, "batch_size": 8}, "backbone": {"name": "tiny"}}
 
 
 def cells(toy: Manifest, out: Path, **given: Any) -> list[tuple[str, str, int]]:

@@ -74,7 +74,7 @@ def test_a_recipe_serves_where_the_user_says_nothing() -> None:
     plain = resolve(DATA, dataset="bestiary")
     assert (plain.data.size, plain.schedule.epochs) == (recipe["data"]["size"], recipe["schedule"]["epochs"])
     own = resolve(DATA, {"data": {"size": 48}}, dataset="bestiary")
-    assert (own.data.size, own.data.batch) == (48, plain.data.batch)
+    assert (own.data.size, own.data.batch_size) == (48, plain.data.batch_size)
     assert plain.backbone.width == recipe["backbone"]["width"]
     named = resolve(DATA, {"backbone": {"name": "resnet18"}}, dataset="bestiary")
     assert (named.backbone.name, named.backbone.width) == ("resnet18", 64)
@@ -90,7 +90,7 @@ def test_a_recipe_may_suit_a_method() -> None:
 
 def test_defaults_are_the_paper_s() -> None:
     config = resolve(DATA)
-    assert (config.data.batch, config.data.size, config.backbone.name) == (48, 224, "resnet10")
+    assert (config.data.batch_size, config.data.size, config.backbone.name) == (48, 224, "resnet10")
     assert (config.optimizer.lr, config.optimizer.momentum, config.optimizer.weight_decay) == (0.1, 0.9, 1e-4)
     assert config.schedule.model_dump() == {
         "epochs": 100,

@@ -10,7 +10,7 @@ import torch
 
 from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.files import atomic, write_json, write_text
-from ltds.core.names import find, find_or_import
+from ltds.core.registry import find, find_or_import
 from ltds.core.rng import address, generator, numpy_generator, reseed_global
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task

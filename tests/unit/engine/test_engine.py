@@ -15,12 +15,12 @@ from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import choose_device
-from ltds.engine.checkpoint import Standing, load_checkpoint, save_checkpoint
+from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.config import ScheduleSettings
 from ltds.engine.loop import train
 from ltds.engine.optim import learning_rate
 from ltds.engine.outcome import write_metrics
-from ltds.engine.phases import lay_out
+from ltds.engine.phases import schedule_phases
 from ltds.evaluation.table import PredictionTable
 from ltds.methods.agg import Agg
 from ltds.methods.base import Phase
@@ -29,7 +29,7 @@ from toy import recorded, toy_session
 
 def test_the_learning_rate_falls_at_40_and_80_percent() -> None:
     schedule = ScheduleSettings()
-    (whole,) = lay_out((Phase(),), schedule)
+    (whole,) = schedule_phases((Phase(),), schedule)
     rates = [learning_rate(s, 0.1, schedule, whole) for s in (0, 4039, 4040, 8079, 8080, 10099)]
     assert rates == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
 
@@ -38,9 +38,9 @@ def test_a_checkpoint_restores_every_bit(toy: Manifest, tmp_path: Path) -> None:
     session = toy_session(toy)
     train(session, recorded(session, tmp_path / "run"), stop_after=3)
     file = tmp_path / "c.safetensors"
-    save_checkpoint(file, session.method, session.optimizer, Standing(3, 0.5, 2), "identity")
+    save_checkpoint(file, session.method, session.optimizer, TrainState(3, 0.5, 2), "identity")
     other = toy_session(toy, run={"seed": 1})
-    assert load_checkpoint(file, other.method, other.optimizer, "identity") == Standing(3, 0.5, 2)
+    assert load_checkpoint(file, other.method, other.optimizer, "identity") == TrainState(3, 0.5, 2)
     for name, value in session.method.state_dict().items():
         assert torch.equal(value, other.method.state_dict()[name]), name
     for mine, theirs in zip(session.method.parameters(), other.method.parameters(), strict=True):
@@ -51,7 +51,7 @@ def test_a_checkpoint_restores_every_bit(toy: Manifest, tmp_path: Path) -> None:
 def test_checkpoints_that_do_not_fit_are_refused(toy: Manifest, tmp_path: Path) -> None:
     session = toy_session(toy)
     file = tmp_path / "c.safetensors"
-    save_checkpoint(file, session.method, None, Standing(), "one identity")
+    save_checkpoint(file, session.method, None, TrainState(), "one identity")
     with pytest.raises(CheckpointError, match="Expected the dataset and the settings that"):
         load_checkpoint(file, session.method, identity="another")
     wide = toy_session(toy, backbone={"name": "resnet10", "width": 8})

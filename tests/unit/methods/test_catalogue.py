@@ -8,7 +8,7 @@ import pytest
 
 from ltds.core.types import Clock
 from ltds.data.manifest import Manifest
-from ltds.engine.phases import enter, freeze
+from ltds.engine.phases import freeze, start_phase
 from ltds.methods.catalogue import CATALOGUE, GROUPS
 from ltds.methods.presets import PRESETS
 from toy import toy_session
@@ -35,21 +35,21 @@ def test_networks_and_passes(toy: Manifest, name: str, held_out: str, sources: i
     """Counts the images that go through any backbone in the last step."""
     if (name, held_out) == ("equal", ""):
         pytest.skip("with every domain the toy dataset has no class that is rare enough for 'equal'")
-    session = toy_session(toy, name, data={"held_out": held_out, "batch": BATCH})
+    session = toy_session(toy, name, data={"held_out": held_out, "batch_size": BATCH})
     seen: list[int] = []
     networks = [m for m in session.method.modules() if type(m) is type(session.method.backbone)]
     for network in networks:
         network.register_forward_hook(lambda _, images, __: seen.append(len(images[0])))
     for step in range(session.steps):
-        stretch = session.stretch(step)
-        if step == stretch.start:
+        scheduled = session.phase_at(step)
+        if step == scheduled.start:
             if step:
-                enter(stretch, session.method, session.optimizer, seed=0)
-            freeze(session.method, stretch.phase, session.learnable)
+                start_phase(scheduled, session.method, session.optimizer, seed=0)
+            freeze(session.method, scheduled.phase, session.learnable)
     session.method.train()
     seen.clear()
     step = session.steps - 1
-    session.method.loss(session.batch(step), Clock(0, step - stretch.start, stretch.steps, 2, stretch.phase.name))
+    session.method.loss(session.batch(step), Clock(0, step - scheduled.start, scheduled.steps, 2, scheduled.phase.name))
     entry = CATALOGUE[name]
     assert len(networks) == eval(entry.networks, {"K": sources})
     assert sum(seen) / BATCH == eval(entry.passes, {"K": sources})

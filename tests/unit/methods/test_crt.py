@@ -22,7 +22,7 @@ from ltds.engine.checkpoint import load_checkpoint
 from ltds.engine.config import ScheduleSettings
 from ltds.engine.loop import train
 from ltds.engine.optim import learning_rate
-from ltds.engine.phases import enter, freeze, lay_out
+from ltds.engine.phases import freeze, schedule_phases, start_phase
 from ltds.evaluation.table import PredictionTable
 from ltds.methods.agg import Agg, AggConfig
 from ltds.methods.crt import Decoupled, DecoupledConfig, closeness, tau_normalized
@@ -79,7 +79,7 @@ def test_images_are_drawn_at_the_rates_of_the_fixture(fixture: Any) -> None:
 
 def test_the_second_phase_decays_as_the_fixture(fixture: Any) -> None:
     schedule = ScheduleSettings(epochs=100, steps_per_epoch=1)
-    first, second = lay_out(flat_method().phases(), schedule)
+    first, second = schedule_phases(flat_method().phases(), schedule)
     assert (first.steps, second.start, second.steps) == (100, 100, fixture["inputs"]["epochs"])
     base = fixture["inputs"]["lr0"] / 0.75
     rates = [learning_rate(step, base, schedule, second) for step in range(100, 110)]
@@ -98,8 +98,8 @@ def test_rows_divided_by_their_length(fixture: Any) -> None:
 )
 def test_what_the_second_phase_is(head: str, lengths: list[int], trainable: tuple[str, ...]) -> None:
     first, second = flat_method(head=head).phases()
-    laid = lay_out((first, second), ScheduleSettings(epochs=100, steps_per_epoch=1))
-    assert [stretch.steps for stretch in laid] == lengths
+    laid = schedule_phases((first, second), ScheduleSettings(epochs=100, steps_per_epoch=1))
+    assert [scheduled.steps for scheduled in laid] == lengths
     assert (first.sampler, second.sampler, second.from_best) == ("domains", "classes", True)
     assert second.trainable == trainable
     assert [len(flat_method(head=other).phases()) for other in ("tau", "ncm")] == [1, 1]
@@ -137,12 +137,12 @@ def test_the_second_phase_pays_plain_cross_entropy_whatever_the_criterion_before
 @pytest.mark.parametrize(("head", "learners"), [("crt", {"classifier.weight", "classifier.bias"}), ("lws", {"scales"})])
 def test_only_the_head_gets_gradient_in_the_second_phase(toy: Manifest, head: str, learners: set[str]) -> None:
     session = toy_session(toy, head)
-    first, second = session.stretches
+    first, second = session.phases
     got: list[set[str]] = []
-    for stretch, clock in ((first, FIRST), (second, SECOND)):
-        freeze(session.method, stretch.phase, session.learnable)
+    for scheduled, clock in ((first, FIRST), (second, SECOND)):
+        freeze(session.method, scheduled.phase, session.learnable)
         session.optimizer.zero_grad(set_to_none=True)
-        session.method.loss(session.batch(stretch.start), clock).total.backward()
+        session.method.loss(session.batch(scheduled.start), clock).total.backward()
         got.append({name for name, p in session.method.named_parameters() if p.grad is not None})
     assert got == [{name for name, _ in session.method.named_parameters()} - {"scales"}, learners]
 
@@ -150,7 +150,7 @@ def test_only_the_head_gets_gradient_in_the_second_phase(toy: Manifest, head: st
 @pytest.mark.parametrize("head", ["crt", "lws"])
 def test_features_are_constants_in_the_second_phase_whoever_froze_them(toy: Manifest, head: str) -> None:
     session = toy_session(toy, head)
-    session.method.loss(session.batch(session.stretches[1].start), SECOND).total.backward()
+    session.method.loss(session.batch(session.phases[1].start), SECOND).total.backward()
     assert all(p.requires_grad and p.grad is None for p in session.method.backbone.parameters())
 
 
@@ -175,7 +175,7 @@ def test_the_fresh_classifier_owes_nothing_to_the_old_one(toy: Manifest) -> None
         before = session.method.classifier.weight
         before.data *= scale
         old = before.detach().clone()
-        enter(session.stretches[1], session.method, session.optimizer, seed=0)
+        start_phase(session.phases[1], session.method, session.optimizer, seed=0)
         assert session.method.classifier.weight is before, "the optimizer must still hold it"
         assert not torch.equal(before, old)
         fresh.append(before.detach().clone())
@@ -204,14 +204,14 @@ def test_statistics_only_move_while_the_method_trains(toy: Manifest, mode: bool)
     session = toy_session(toy, "crt")
     norm = session.method.backbone.body[1]
     session.method.train(mode)
-    session.method.loss(session.batch(session.stretches[1].start), SECOND)
+    session.method.loss(session.batch(session.phases[1].start), SECOND)
     assert int(norm.num_batches_tracked) == int(mode), "one pass over the whole pool, or none that counts"
 
 
 def test_a_class_without_images_has_no_turn(toy: Manifest) -> None:
     # 'fox' (5) lives only in the held-out 'wax'
     session = toy_session(toy, "crt", schedule={"epochs": 3, "steps_per_epoch": 5})
-    start = session.stretches[1].start
+    start = session.phases[1].start
     batches = [session.batch(start + step) for step in range(5)]
     assert [len(batch) for batch in batches] == [16] * 5
     counts = torch.bincount(torch.cat([batch.labels for batch in batches]), minlength=6)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from ltds.core.config import parse
-from ltds.core.draws import dirichlet
+from ltds.core.distributions import dirichlet
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from ltds.core.draws import beta
+from ltds.core.distributions import beta
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ltds.core.draws import bernoulli, beta, dirichlet
+from ltds.core.distributions import bernoulli, beta, dirichlet
 from ltds.core.rng import generator
 
 N = 40_000
