@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from ltds.benchmark.grid import Cell, Grid, cells_of
-from ltds.benchmark.local import Local
-from ltds.benchmark.runner import held, run_cells
+from ltds.benchmark.grid import Grid, GridCell, cells_of
+from ltds.benchmark.local import LocalExecutor
+from ltds.benchmark.runner import exclusive, run_cells
 from ltds.cli.live import watching
 from ltds.cli.screen import Screen
 from ltds.core.config import parse
 from ltds.core.files import write_json
-from ltds.data.builders.bestiary import BestiaryConfig, build
+from ltds.data.datasets.bestiary import BestiaryConfig, build
 
 BALANCED = {"n_max": 313, "n_min": 313, "head": 1.0, "exclusive": 0}  # every kind as often as the most frequent one
 LONGER = {"schedule": {"epochs": 60}}  # twice the steps, for nine times the images
@@ -48,8 +48,8 @@ def main() -> None:
     everyone = cells_of(parse(Grid, common), words.out, lambda _: tailed)
     oracle = cells_of(parse(Grid, {**common, "held_out": [""], "settings": LONGER}), words.out, lambda _: balanced)
     cells = [*oracle, *everyone]
-    with held(words.out), watching(cells, words.jobs) as news:
-        for cell in run_cells(cells, Local(words.jobs), words.out, progress=screen):
+    with exclusive(words.out), watching(cells, words.jobs) as news:
+        for cell in run_cells(cells, LocalExecutor(words.jobs), words.out, progress=screen):
             news(cell)
     outcome = {
         "command": shlex.join(["python", "benchmarks/bestiary.py", *sys.argv[1:]]),
@@ -70,7 +70,7 @@ def main() -> None:
     sys.exit(0 if all(conditions(outcome)) else 1)
 
 
-def statistics(cells: Sequence[Cell]) -> dict[str, Any]:
+def statistics(cells: Sequence[GridCell]) -> dict[str, Any]:
     """Per metric: mean over seeds of the average over held-out domains, and its standard deviation."""
     summaries = [(cell.seed, cell.run.read_metrics()["summary"]) for cell in cells]
     table: dict[str, Any] = {}

@@ -91,8 +91,8 @@ def compare(files: list[Path], root: Path, options: argparse.Namespace) -> None:
     steps = max(1, options.images // batch)
     ways: dict[str, Callable[[], int]] = {
         "bare Pillow loop": lambda: len(bare_pillow(files[: options.images], options.size, rng)),
-        "Loader, no prefetch": lambda: sum(len(b) for b in loader.batches(0, steps, prefetch=0)),
-        "Loader, 2 threads": lambda: sum(len(b) for b in loader.batches(0, steps, prefetch=2)),
+        "Loader, no prefetch": lambda: sum(len(b) for b in loader.batches(0, steps, threads=0)),
+        "Loader, 2 threads": lambda: sum(len(b) for b in loader.batches(0, steps, threads=2)),
     }
     found = rates(ways, options.repeats)
     base = statistics.median(found["bare Pillow loop"])

@@ -30,9 +30,9 @@ from ltds.data.loading import Loader
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import DomainBalanced
 from ltds.data.transforms import TrainTransform
-from ltds.engine.config import OptimizerSettings
 from ltds.engine.environment import describe_environment
 from ltds.engine.optim import build_optimizer
+from ltds.engine.settings import OptimizerSettings
 from ltds.methods.meta_ltds import MetaLtds
 from step import CLOCKS, DOMAINS, RETAINED, make
 
@@ -74,7 +74,7 @@ def compare(words: argparse.Namespace, root: Path) -> list[dict[str, object]]:
     for turn in range(words.repeats + 1):
         steps = turn * words.steps, (turn + 1) * words.steps
         kept = list(loader.batches(*steps))
-        made = kept, loader.batches(*steps), loader.batches(*steps, prefetch=2)
+        made = kept, loader.batches(*steps), loader.batches(*steps, threads=2)
         for times, batches in zip(found.values(), made, strict=True):
             times.append(seconds(batches))
     return [summary(name, times[1:], found["in memory"][1:]) for name, times in found.items()]

@@ -16,7 +16,7 @@ from torch import nn
 import ltds
 from ltds.core.config import Settings
 from ltds.core.types import Clock
-from ltds.data.builders.bestiary import BestiaryConfig, build
+from ltds.data.datasets.bestiary import BestiaryConfig, build
 
 
 class FocalConfig(Settings):
@@ -48,7 +48,7 @@ def main(folder: Path = Path("runs/own-method")) -> dict[str, float]:
     small = BestiaryConfig(n_max=20, n_min=4, val_per_pair=1, test_per_pair=1)
     manifest = build(folder / "data", small)
     settings = {
-        "data": {"root": str(folder / "data"), "held_out": "woodblock", "batch": 16},
+        "data": {"root": str(folder / "data"), "held_out": "woodblock", "batch_size": 16},
         "method": {"name": "own_method:Focal", "gamma": 1.0},
         "backbone": {"name": "own_method:tiny_backbone"},
         "schedule": {"epochs": 2, "steps_per_epoch": 5},

@@ -16,6 +16,7 @@ LAYERS = [
     {"engine"},
     {"evaluation", "methods"},
     {"data", "semantics", "nn", "losses", "stats"},
+    {"bestiary"},
     {"core"},
 ]
 HEIGHT = {name: len(LAYERS) - level for level, layer in enumerate(LAYERS) for name in layer}

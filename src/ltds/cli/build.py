@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import ConfigError, expected
-from ltds.core.names import find
+from ltds.core.registry import find
 
 if TYPE_CHECKING:
     from ltds.core.config import Settings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="Settings")
 SETTINGS = {  # command -> where its settings are; read only when its help is asked for
-    "bestiary": "bestiary.plan:BestiaryConfig",
+    "bestiary": "bestiary:BestiaryConfig",
     "awa2-lts": "awa2_lts:Awa2LtsConfig",
     "imagenet-lts": "imagenet_lts:ImagenetLtsConfig",
     "lts": "lts:LtsConfig",
@@ -47,7 +47,7 @@ class Builder(TyperCommand):
         from rich.markup import escape
 
         module, _, name = SETTINGS[str(self.name)].partition(":")
-        model = getattr(import_module(f"ltds.data.builders.{module}"), name)
+        model = getattr(import_module(f"ltds.data.datasets.{module}"), name)
         own = {str(parameter.name) for parameter in self.params}
         self.epilog = "\n\n".join(["Settings for --set:", *map(escape, describe(model, own))])
         super().format_help(ctx, formatter)
@@ -84,7 +84,7 @@ def bestiary(out: Out = None, overrides: Overrides = None) -> None:
 
     Example: ltds data build bestiary --out data/bestiary-64 --set size=64
     """
-    from ltds.data.builders.bestiary import BestiaryConfig, build
+    from ltds.data.datasets.bestiary import BestiaryConfig, build
 
     print(build(_out(out, "bestiary"), _config(BestiaryConfig, overrides), progress=SCREEN).root)
 
@@ -102,7 +102,7 @@ def awa2_lts(
 
     Example: ltds data build awa2-lts --source Animals_with_Attributes2
     """
-    from ltds.data.builders.awa2_lts import Awa2LtsConfig, build
+    from ltds.data.datasets.awa2_lts import Awa2LtsConfig, build
 
     config = _config(Awa2LtsConfig, overrides)
     _done(build(_out(out, "awa2-lts"), source, config, lists=lists, progress=SCREEN))
@@ -122,7 +122,7 @@ def imagenet_lts(
 
     Example: ltds data build imagenet-lts --source ILSVRC2012 --lists ImageNet_LT
     """
-    from ltds.data.builders.imagenet_lts import ImagenetLtsConfig, build
+    from ltds.data.datasets.imagenet_lts import ImagenetLtsConfig, build
 
     config = _config(ImagenetLtsConfig, overrides)
     _done(build(_out(out, "imagenet-lts"), source, config, lists=lists, names=names, progress=SCREEN))
@@ -134,7 +134,7 @@ def lts(source: Source, out: Out = None, name: Named = "", overrides: Overrides 
 
     Example: ltds data build lts --source photos --set 'styles=["classical:oil", "classical:pencil"]'
     """
-    from ltds.data.builders.lts import LtsConfig, build
+    from ltds.data.datasets.lts import LtsConfig, build
 
     name = name or f"{source.resolve().name}-lts"
     _done(build(_out(out, name), source, _config(LtsConfig, overrides), name=name, progress=SCREEN))
@@ -155,7 +155,7 @@ def pacs_odg(
 
     Example: ltds data build pacs-odg --source PACS --splits lists --order CPS-A
     """
-    from ltds.data.builders.pacs_odg import PacsOdgConfig, build
+    from ltds.data.datasets.pacs_odg import PacsOdgConfig, build
 
     config = _config(PacsOdgConfig, overrides, order=order, source_test=source_test)
     _done(build(_out(out, f"pacs-odg-{order.lower()}"), source, config, splits=splits, progress=SCREEN))
@@ -167,7 +167,7 @@ def pacs(source: Source, splits: Splits, out: Out = None, overrides: Overrides =
 
     Example: ltds data build pacs --source PACS --splits lists
     """
-    from ltds.data.builders.pacs import PacsConfig, build
+    from ltds.data.datasets.pacs import PacsConfig, build
 
     _done(build(_out(out, "pacs"), source, _config(PacsConfig, overrides), splits=splits, progress=SCREEN))
 
@@ -178,7 +178,7 @@ def pacs_lt(source: Source, splits: Splits, out: Out = None, overrides: Override
 
     Example: ltds data build pacs-lt --source PACS --splits lists --set ratio=50
     """
-    from ltds.data.builders.pacs import PacsLtConfig, build
+    from ltds.data.datasets.pacs import PacsLtConfig, build
 
     _done(build(_out(out, "pacs-lt"), source, _config(PacsLtConfig, overrides), splits=splits, progress=SCREEN))
 
@@ -197,7 +197,7 @@ def folder(
 
     Example: ltds data build folder --source wards --layout split/domain/class
     """
-    from ltds.data.builders.folder import FolderConfig, build
+    from ltds.data.datasets.folder import FolderConfig, build
 
     name = name or source.resolve().name
     config = _config(FolderConfig, overrides, layout=layout)
@@ -220,7 +220,7 @@ def lists(
 
     Example: ltds data build lists scans.csv --source scans --set label=diagnosis --set domain=hospital
     """
-    from ltds.data.builders.lists import ListsConfig, build
+    from ltds.data.datasets.lists import ListsConfig, build
 
     name = name or source.resolve().name
     config = _config(ListsConfig, overrides, names=names)

@@ -29,9 +29,9 @@ def show(
 
     Example: ltds data show bestiary --out sheet.png
     """
+    from ltds import bestiary
     from ltds.cli.source import open_data
     from ltds.core.files import atomic
-    from ltds.data.builders import bestiary
     from ltds.data.sheet import contact_sheet
 
     sheet = bestiary.contact_sheet(size=size) if data == "bestiary" else contact_sheet(open_data(data), size=size)

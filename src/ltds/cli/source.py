@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ltds.cli.screen import SCREEN
 from ltds.core.config import parse
-from ltds.data.builders.bestiary import BestiaryConfig, build
+from ltds.data.datasets.bestiary import BestiaryConfig, build
 from ltds.data.manifest import Manifest
 
 

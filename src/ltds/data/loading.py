@@ -14,9 +14,9 @@ from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.rng import generator
 from ltds.core.task import Task
 from ltds.core.types import Batch
-from ltds.data.ahead import ahead
 from ltds.data.cache import ImageCache
 from ltds.data.manifest import Manifest
+from ltds.data.prefetch import prefetch
 from ltds.data.sampling import Sampler
 from ltds.data.transforms import EvalTransform, TrainTransform
 
@@ -45,8 +45,8 @@ class Loader:
         _check_pair(cache, manifest)
         if sampler.batch % world:
             rule = f"a multiple of the number of processes ({world})"
-            remedy = f"Use --set data.batch={-(-sampler.batch // world) * world}."
-            raise ConfigError(expected("data.batch", rule, sampler.batch, remedy))
+            remedy = f"Use --set data.batch_size={-(-sampler.batch // world) * world}."
+            raise ConfigError(expected("data.batch_size", rule, sampler.batch, remedy))
         self._cache, self._manifest, self._sampler = cache, manifest, sampler
         self._transform, self._seed, self._device = transform, seed, device
         self._sources = np.array([_index(domain, task) for domain in manifest.domains], dtype=np.int64)
@@ -65,14 +65,14 @@ class Loader:
         labels = self._manifest.labels[rows]
         return _sent(Batch(images, *(torch.from_numpy(column) for column in (labels, domains, rows))), self._device)
 
-    def batches(self, start: int, stop: int, prefetch: int | None = None) -> Iterator[Batch]:
-        """The batches of steps start..stop-1, up to `prefetch` of them made ahead, each in its own thread.
+    def batches(self, start: int, stop: int, threads: int | None = None) -> Iterator[Batch]:
+        """The batches of steps start..stop-1, made in advance by up to `threads` threads.
 
         None: as many as pay (`pays_to_prefetch`). The values are those of `batch(step)`. Leaving the loop early, or an
         exception, leaves no thread behind.
         """
-        threads = pays_to_prefetch(self._device) if prefetch is None else prefetch
-        return ahead(self.batch, range(start, stop), threads=threads, window=threads)
+        threads = pays_to_prefetch(self._device) if threads is None else threads
+        return prefetch(self.batch, range(start, stop), threads=threads, window=threads)
 
 
 def pays_to_prefetch(device: torch.device) -> int:
@@ -92,7 +92,7 @@ def evaluation_batches(
     transform: EvalTransform,
     batch: int = 256,
     device: torch.device = CPU,
-    prefetch: int = 2,
+    threads: int = 2,
 ) -> Iterator[tuple[Tensor, NDArray[np.int64]]]:
     """Images (n,3,size,size) on the device and their row ids (n,), in the order of `rows`, prefetched."""
     _check_pair(cache, manifest)
@@ -102,7 +102,7 @@ def evaluation_batches(
         return _moved(pixels, device), part
 
     parts = [rows[start : start + batch] for start in range(0, len(rows), batch)]
-    return ahead(images, parts, threads=prefetch, window=prefetch)
+    return prefetch(images, parts, threads=threads, window=threads)
 
 
 def _index(domain: str, task: Task) -> int:

@@ -123,10 +123,10 @@ class ClassBalanced:
 
 def _check(size: int, batch: int, what: str, times: int = 1) -> None:
     if batch < 1:
-        raise DataError(expected("the batch", "at least 1", batch, "Use --set data.batch=16."))
+        raise DataError(expected("the batch", "at least 1", batch, "Use --set data.batch_size=16."))
     if size < batch * times:
         asked = f"the batch of {batch}" if times == 1 else f"the {times} batches of {batch} that a step takes"
         remedy, most = "Add training images, or hold the domain out.", size // times
         if most >= 2:  # BatchNorm needs two
-            remedy = f"Use --set data.batch={most}, or less."
+            remedy = f"Use --set data.batch_size={most}, or less."
         raise DataError(expected(asked, f"no larger than {what}", f"{size} images in it", remedy))

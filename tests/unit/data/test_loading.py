@@ -37,7 +37,7 @@ def assert_same(one: Batch, other: Batch) -> None:
 
 
 def threads_alive() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.startswith("ltds-ahead")]
+    return [t.name for t in threading.enumerate() if t.name.startswith("ltds-prefetch")]
 
 
 def test_batch_holds_the_rows_labels_and_source_indices(dataset: Dataset) -> None:
@@ -74,16 +74,16 @@ def test_steps_are_pure_and_differ(dataset: Dataset) -> None:
 @pytest.mark.parametrize("prefetch", [0, 1, 2, 5])
 def test_prefetched_batches_are_those_of_batch(dataset: Dataset, prefetch: int) -> None:
     source = loader(dataset())
-    found = list(source.batches(3, 9, prefetch=prefetch))
+    found = list(source.batches(3, 9, threads=prefetch))
     assert len(found) == 6
     for step, batch in enumerate(found, 3):
         assert_same(batch, source.batch(step))
     assert threads_alive() == []
-    assert list(source.batches(4, 4, prefetch=prefetch)) == []
+    assert list(source.batches(4, 4, threads=prefetch)) == []
 
 
 def test_leaving_early_leaves_no_thread(dataset: Dataset) -> None:
-    batches = loader(dataset()).batches(0, 1000, prefetch=2)
+    batches = loader(dataset()).batches(0, 1000, threads=2)
     next(batches)
     assert threads_alive()
     del batches
@@ -129,7 +129,7 @@ def test_an_exception_reaches_the_caller_in_its_turn(dataset: Dataset, prefetch:
     inner = DomainBalanced([manifest.rows("train", s) for s in task.sources], BATCH, 0, task.sources)
     cache = ImageCache.open(manifest, SIZE)
     failing = Loader(cache, manifest, task, Failing(inner), TrainTransform(size=SIZE), 0)
-    batches = failing.batches(0, 10, prefetch=prefetch)
+    batches = failing.batches(0, 10, threads=prefetch)
     assert [len(next(batches)) for _ in range(3)] == [3 * BATCH] * 3
     with pytest.raises(RuntimeError, match="step three"):
         next(batches)
@@ -149,7 +149,7 @@ def test_shards_together_are_the_whole(dataset: Dataset, world: int) -> None:
 
 def test_batch_that_cannot_be_shared_out(dataset: Dataset) -> None:
     with pytest.raises(
-        ConfigError, match=r"data\.batch to be a multiple of .* \(4\), but got 6\. Use --set data.batch=8"
+        ConfigError, match=r"data\.batch_size to be a multiple of .* \(4\), but got 6\. Use --set data.batch_size=8"
     ):
         loader(dataset(), world=4)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ltds.core.errors import ConfigError, expected
-from ltds.core.names import find
+from ltds.core.registry import find
 from ltds.data.styles import cartoongan, classical, cyclegan
 
 Style = Callable[[Tensor], Tensor]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ltds.core.errors import DataError, expected
 from ltds.core.files import sha256, write_json
-from ltds.core.names import find
+from ltds.core.registry import find
 from ltds.data.styles import STYLES
 from ltds.data.styles.make import Means, Order
 

@@ -1,0 +1,123 @@
+"""The side of a worker process: it runs the chunks that its parent sends, and never outlives the parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import IO, Any
+
+from ltds.core.progress import Advance
+
+Message = tuple[str, Any]  # ("progress", (amount, note)), ("result", value) or ("error", (exception, traceback))
+PR_SET_PDEATHSIG = 1  # from linux/prctl.h
+POLL_SECONDS = 0.5
+REPORT_SECONDS = 0.1  # at most ten progress messages a second
+
+
+def exit_with_parent(parent: int) -> None:
+    """End this process when the process `parent`, which started it, has ended, however that one ended.
+
+    Linux kills it at once, even in the middle of C code. Elsewhere a thread looks twice a second.
+    """
+    if not _killed_by_linux():
+        threading.Thread(target=_wait_for_end_of, args=(parent,), daemon=True).start()
+    if os.getppid() != parent:  # it ended before this process could ask for the signal
+        os._exit(1)
+
+
+def _killed_by_linux() -> bool:
+    """Ask Linux to send SIGKILL when the parent ends; False where that is not possible."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        return bool(ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def _wait_for_end_of(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(POLL_SECONDS)
+    os._exit(1)
+
+
+def serve(parent: int) -> None:
+    """The whole life of a worker: set up, answer its parent until the end of the input, end without delay."""
+    exit_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair: it ends its workers itself
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))  # an exception, so that half-written files go
+    try:
+        _serve()
+    finally:
+        sys.stderr.flush()
+        os._exit(0)  # nothing to save, and taking torch apart would last longer than much of the work
+
+
+def _serve() -> None:
+    """Read the function and its setup, then chunks, from standard input, all pickled; answer on standard output.
+
+    What anybody else prints goes to standard error: it is no answer.
+    """
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        work, setup = pickle.load(requests)
+        if setup is not None:
+            setup()
+    except Exception as error:
+        send(answers, ("error", described(error)))
+        return
+    while True:
+        try:
+            chunk = pickle.load(requests)
+        except EOFError:
+            return
+        send(answers, _answer(work, chunk, _Reporter(answers)))
+
+
+def _answer(work: Callable[[Any, Advance], Any], chunk: Any, reporter: _Reporter) -> Message:
+    try:
+        result = work(chunk, reporter)
+    except Exception as error:
+        return "error", described(error)
+    reporter.flush()
+    return "result", result
+
+
+class _Reporter:
+    """Sums up progress and tells the parent a few times a second."""
+
+    def __init__(self, answers: IO[bytes]) -> None:
+        self.answers, self.amount, self.note, self.told = answers, 0, "", time.monotonic()
+
+    def __call__(self, amount: int = 1, note: str = "") -> None:
+        self.amount, self.note = self.amount + amount, note
+        if time.monotonic() - self.told > REPORT_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.amount:
+            send(self.answers, ("progress", (self.amount, self.note)))
+        self.amount, self.told = 0, time.monotonic()
+
+
+def send(stream: IO[bytes], message: object) -> None:
+    stream.write(pickle.dumps(message))
+    stream.flush()
+
+
+def described(error: Exception) -> tuple[Exception | None, str]:
+    """The exception, or None where it cannot be pickled, and its traceback as text."""
+    text = traceback.format_exc()
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # pickling runs the exception's own code
+        return None, text
+    return error, text

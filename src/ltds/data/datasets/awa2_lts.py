@@ -1,0 +1,118 @@
+"""AWA2-LTS (supplement A.1): Animals with Attributes 2, made long-tailed and spread over five styles."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.files import write_text
+from ltds.core.progress import SILENT, Progress
+from ltds.core.text import text_lines
+from ltds.data.build.dataset import build_dataset
+from ltds.data.build.plan import Plan, variant
+from ltds.data.build.published import list_files, plan_published
+from ltds.data.build.source import digests, find_root, images_in, some
+from ltds.data.datasets.lts import VERSION, LtsConfig, plan_class_folders, start_plan
+from ltds.data.manifest import Manifest
+
+WHERE = (
+    "Download AwA2-data.zip (13 GB) from https://cvml.ista.ac.at/AwA2/, unpack it, and name the folder "
+    "Animals_with_Attributes2, which holds classes.txt and JPEGImages/."
+)
+IMAGES, CLASSES = 37_322, 50
+LICENCE = "images: as stated for each in AWA2's licences folder (Creative Commons)"
+_UNRATED = -1.0
+
+
+class Awa2LtsConfig(LtsConfig):
+    """The paper's numbers: 1645 - 80 = 1565 training images of horses down to 100 - 80 = 20 of moles; 8,464 in all."""
+
+    n_max: int | None = Field(default=1565, ge=1, description="training images of the most common class")
+    n_min: int | None = Field(default=20, ge=1, description="training images of the rarest class")
+
+
+def build(
+    out: Path,
+    source: Path,
+    config: Awa2LtsConfig,
+    *,
+    lists: Path | None = None,
+    progress: Progress = SILENT,
+) -> Manifest:
+    """AWA2-LTS from the unpacked AWA2; with `lists`, exactly the images that the authors' list files name."""
+    idle = sorted(config.model_fields_set - {"damaged"})
+    if lists is not None and idle:
+        remedy = "Leave out either --lists or these settings."
+        raise ConfigError(expected("the settings", "free of what --lists decides", ", ".join(idle), remedy))
+    base = find_root(source, ("Animals_with_Attributes2", "AwA2-data/Animals_with_Attributes2", ".."), _HOLDS, WHERE)
+    root = base / "JPEGImages"
+
+    def plan(without: Collection[str]) -> Plan:
+        classes = read_classes(base / "classes.txt")
+        empty = [name for name in classes if not (root / name).is_dir()]
+        if empty:
+            raise DataError(expected(f"'{root}'", "a folder of images for each class", f"no {some(empty)}", WHERE))
+        files = [[f"{name}/{image}" for image in images_in(root / name)] for name in classes]
+        start = start_plan(_name(config, len(classes)), classes, config, WHERE)
+        start.licence = LICENCE
+        start.facts = {"images_of_AWA2_that_the_source_lacks": IMAGES - sum(map(len, files))}
+        if lists is not None:
+            return plan_published(start, files, lists)
+        return plan_class_folders(start, files, config, without)
+
+    published = {} if lists is None else {"lists": digests(list_files(lists, config.domains))}
+    key = {"builder": "awa2-lts", "version": VERSION, "config": config.model_dump(mode="json"), "lists": published}
+
+    def extras(folder: Path) -> None:
+        write_attributes(base, folder / "semantics" / "attributes.csv")
+
+    return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress, extras=extras)
+
+
+_HOLDS = ("classes.txt", "JPEGImages")
+
+
+def _name(config: Awa2LtsConfig, classes: int) -> str:
+    """Another long tail or number of classes is another dataset: the paper's numbers must not stand beside it."""
+    usual = Awa2LtsConfig()
+    name = "awa2-lts" if classes == CLASSES else f"awa2-lts-{classes}-classes"
+    if (config.n_max, config.n_min) != (usual.n_max, usual.n_min):
+        name += f"-{config.n_max}-{config.n_min}"
+    return variant(name, config, without=("n_max", "n_min"))
+
+
+def read_classes(file: Path) -> tuple[str, ...]:
+    """The class names of AWA2's classes.txt ('   2\\tgrizzly+bear'), as its image folders are called."""
+    return tuple(line.split()[-1] for line in text_lines(file))
+
+
+def write_attributes(base: Path, out: Path) -> None:
+    """Write the 85 predicates as a table `class, attribute, ...`, where AWA2's files of them are there.
+
+    The entries that nobody rated (-1) take the mean of the other classes, and so count for nothing.
+    """
+    predicates, matrix = base / "predicates.txt", base / "predicate-matrix-continuous.txt"
+    if not (predicates.is_file() and matrix.is_file()):
+        return
+    classes, names = read_classes(base / "classes.txt"), read_classes(predicates)
+    values = np.loadtxt(matrix, dtype=np.float64, ndmin=2)
+    if values.shape != (len(classes), len(names)):
+        rule = f"a table of {len(classes)} classes and {len(names)} predicates"
+        raise DataError(expected(f"'{matrix}'", rule, f"one of {values.shape}", WHERE))
+    rated = np.where(values == _UNRATED, np.nan, values)
+    values = np.where(np.isnan(rated), np.nanmean(rated, axis=0), rated)
+    _write_table(out, names, classes, values.tolist())
+
+
+def _write_table(out: Path, columns: Sequence[str], classes: Sequence[str], values: Sequence[Sequence[float]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["class", *columns])
+    writer.writerows([name, *(f"{value:.6g}" for value in row)] for name, row in zip(classes, values, strict=True))
+    write_text(out, text.getvalue())

@@ -1,0 +1,162 @@
+"""ImageNet-LTS (supplement A.1): ImageNet-LT's official lists, each image in one of five styles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltds.core.errors import DataError, expected
+from ltds.core.progress import SILENT, Progress
+from ltds.core.text import text_lines
+from ltds.data.build.dataset import build_dataset
+from ltds.data.build.plan import Plan, variant
+from ltds.data.build.source import digests, find_root, read_list, some
+from ltds.data.datasets.lts import VERSION, StyleConfig, draw_domains, start_plan
+from ltds.data.manifest import SPLITS, Manifest
+
+WHERE = (
+    "Download ILSVRC2012 from https://image-net.org (a free account is needed) and unpack it to train/<wnid>/*.JPEG "
+    "and val/ (flat, or sorted into <wnid>/)."
+)
+WHERE_LISTS = (
+    "Download ImageNet_LT_train.txt, ImageNet_LT_val.txt and ImageNet_LT_test.txt from "
+    "https://github.com/zhmiao/OpenLongTailRecognition-OLTR (its README links them)."
+)
+LICENCE = "ImageNet: non-commercial research and education only"
+OFFICIAL = (115_846, 20_000, 50_000)  # images in the lists below
+CLASSES = 1000
+LISTS = {split: f"ImageNet_LT_{split}.txt" for split in ("train", "val", "test")}
+
+
+class ImagenetLtsConfig(StyleConfig):
+    """The lists give the counts (115,846 for training, 1280 to 5 a class); only the styles are drawn."""
+
+
+def build(
+    out: Path,
+    source: Path,
+    config: ImagenetLtsConfig,
+    *,
+    lists: Path,
+    names: Path | None = None,
+    progress: Progress = SILENT,
+) -> Manifest:
+    """ImageNet-LTS; classes are called by their wnid or, with a file of `wnid name` lines, by name."""
+    root = find_root(source, ("ILSVRC/Data/CLS-LOC", "Data/CLS-LOC", "ILSVRC2012"), ("train", "val"), WHERE)
+    files = [lists / name for name in LISTS.values()]
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise DataError(expected(f"--lists '{lists}'", "ImageNet-LT's lists", f"no {some(missing)}", WHERE_LISTS))
+    key = {
+        "builder": "imagenet-lts",
+        "version": VERSION,
+        "config": config.model_dump(mode="json"),
+        "lists": digests([*files, *([names] if names else [])]),
+    }
+    return build_dataset(
+        out, root, key, lambda _: plan(lists, config, names, flat_val(root)), damaged=config.damaged, progress=progress
+    )
+
+
+def flat_val(root: Path) -> Callable[[str], str]:
+    """How a list's path is found in `root`: as it stands, or without the wnid where val/ was never sorted."""
+    if next((root / "val").glob("*.JPEG"), None) is None:
+        return lambda path: path
+    return lambda path: f"val/{path.rpartition('/')[2]}" if path.startswith("val/") else path
+
+
+def plan(
+    lists: Path,
+    config: ImagenetLtsConfig,
+    names: Path | None = None,
+    place: Callable[[str], str] = lambda path: path,
+) -> Plan:
+    """The rows of the lists, in their order. Each list is read twice, line by line: to count, then to take the names.
+
+    The i-th image of a class gets the i-th style that was drawn for it, so that no list is ever held in memory.
+    """
+    wnids: dict[int, str] = {}
+    counts = {split: _count(lists / name, wnids) for split, name in LISTS.items()}
+    classes = len(wnids)
+    if sorted(wnids) != list(range(classes)) or len(set(wnids.values())) != classes:
+        got = f"{classes} labels up to {max(wnids, default=0)}"
+        raise DataError(expected(f"the labels in '{lists}'", "0..C-1, each another wnid", got, WHERE_LISTS))
+    sizes = {split: _sizes(count, classes) for split, count in counts.items()}
+    styled = draw_domains(sizes, config)
+    result = start_plan("imagenet-lts", _classes(wnids, names), config, WHERE)
+    result.licence = LICENCE
+    _name(result, [sum(count.values()) for count in counts.values()], config)
+    for split, name in LISTS.items():
+        reached = [0] * classes
+        domains = styled[split]
+        for path, label in read_list(lists / name, WHERE_LISTS):
+            domain = int(domains[label][reached[label]])
+            reached[label] += 1
+            if domain >= 0:
+                result.add(place(path), label, domain, split)
+    _require_once(result, lists)
+    return result
+
+
+def _name(plan: Plan, sizes: list[int], config: ImagenetLtsConfig) -> None:
+    """Other lists and settings make another dataset: the paper's numbers must not stand beside it."""
+    if (*sizes, len(plan.classes)) != (*OFFICIAL, CLASSES):
+        plan.name += f"-{'-'.join(map(str, sizes))}"
+        found, official = (" / ".join(f"{n:,}" for n in numbers) for numbers in (sizes, OFFICIAL))
+        plan.notes.append(
+            f"not the official lists, hence the name: they have {found} images of {len(plan.classes):,} classes, "
+            f"the official ones {official} of {CLASSES:,}"
+        )
+    plan.name = variant(plan.name, config)
+
+
+def _require_once(plan: Plan, lists: Path) -> None:
+    """Refuse an original that comes twice: in two styles it is two files, and a trained one in the test goes unseen."""
+    seen: set[int] = set()  # hashes, not the names once more
+    suspects: dict[str, list[str]] = {}
+    for row in range(len(plan.paths)):
+        digest = hash(plan.image(row))
+        if digest in seen:
+            suspects[plan.image(row)] = []
+        seen.add(digest)
+    for row, split in enumerate(plan.split_ids if suspects else ()):
+        if plan.image(row) in suspects:
+            suspects[plan.image(row)].append(SPLITS[split])
+    twice = [f"{image} ({' and '.join(found)})" for image, found in suspects.items() if len(found) > 1]
+    if twice:
+        got, remedy = f"{len(twice)} more than once: {some(twice)}", f"Take them out of one list. {WHERE_LISTS}"
+        raise DataError(expected(f"the images in '{lists}'", "each in one line of one list", got, remedy))
+
+
+def _count(file: Path, wnids: dict[int, str]) -> Counter[int]:
+    """Images of each label; the wnid of each, a path's second folder, is noted and must stay the same."""
+    count: Counter[int] = Counter()
+    for path, label in read_list(file, WHERE_LISTS):
+        wnid = path.split("/")[-2] if path.count("/") > 1 else ""
+        if not wnid or wnids.setdefault(label, wnid) != wnid:
+            rule, got = "a path train|val/<wnid>/<name> of one wnid", f"'{path}' after '{wnids.get(label, '')}'"
+            raise DataError(expected(f"label {label} in '{file}'", rule, got, WHERE_LISTS))
+        count[label] += 1
+    return count
+
+
+def _sizes(count: Counter[int], classes: int) -> NDArray[np.int64]:
+    return np.array([count[label] for label in range(classes)], np.int64)
+
+
+def _classes(wnids: dict[int, str], names: Path | None) -> list[str]:
+    """The name of each label; of two classes with one name, both have their wnid added."""
+    ordered = [wnids[label] for label in range(len(wnids))]
+    if names is None:
+        return ordered
+    known = {words[0]: words[-1] for words in (line.split(maxsplit=1) for line in text_lines(names))}
+    missing = [wnid for wnid in ordered if wnid not in known]
+    if missing:
+        remedy = "Give a file with a line 'wnid name' for each class."
+        raise DataError(expected(f"'{names}'", "a name for every class", f"none for {some(missing)}", remedy))
+    times = Counter(known[wnid] for wnid in ordered)
+    return [known[wnid] if times[known[wnid]] == 1 else f"{known[wnid]} ({wnid})" for wnid in ordered]

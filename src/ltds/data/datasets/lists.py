@@ -1,0 +1,181 @@
+"""Lists of images as a dataset: text files of `path label [domain]` lines, or CSV files with named columns."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import Field, field_validator
+
+from ltds.core.errors import DataError, expected, nearest
+from ltds.core.progress import SILENT, Progress
+from ltds.core.text import reading, text_lines
+from ltds.data.build.dataset import build_dataset
+from ltds.data.build.plan import Plan
+from ltds.data.build.source import digests, find_root, seen_from
+from ltds.data.datasets.folder import ONE_DOMAIN, DrawConfig, make_plan, split_named
+from ltds.data.manifest import Manifest
+
+WHERE = "Name with --source the folder that the lists' paths start from."
+
+
+class ListsConfig(DrawConfig):
+    """Where a list says what. Columns are for CSV files; text files have path, label and perhaps domain."""
+
+    path: str = Field(default="path", description="CSV column of the path")
+    label: str = Field(default="class", description="CSV column of the class")
+    domain: str = Field(default="domain", description="CSV column of the domain, if there is one")
+    split: str = Field(default="split", description="CSV column of the split, if there is one")
+    names: str = Field(
+        default="", description="how files are called, e.g. {domain}_{split}.txt; {domain} and {split} are read from it"
+    )
+
+    @field_validator("names")
+    @classmethod
+    def _pattern(cls, names: str) -> str:
+        if names and not set(re.findall(r"\{(.*?)\}", names)) & {"domain", "split"}:
+            raise ValueError(expected("names", "a file name with {domain} or {split} in it", names, "Mend it."))
+        return names
+
+
+class Line(NamedTuple):
+    """What a line of a list says; None where it says nothing of it."""
+
+    path: str
+    label: str
+    domain: str | None
+    split: str | None
+
+
+def build(
+    out: Path,
+    source: Path,
+    files: Sequence[Path],
+    config: ListsConfig,
+    *,
+    classes: Path | None = None,
+    name: str = "",
+    progress: Progress = SILENT,
+) -> Manifest:
+    """The images that the lists name. `classes`: a file with the name of class 0, 1, ... on each line."""
+    root = find_root(source, (), (), WHERE)
+    key = {
+        "builder": "lists",
+        "version": 1,
+        "config": config.model_dump(mode="json"),
+        "lists": digests([*files, *([classes] if classes else [])]),
+    }
+
+    def plan(without: Collection[str]) -> Plan:
+        place = seen_from(root)
+        lines = [line for file in files for line in read_lines(file, config, place)]
+        if not lines:
+            got = ", ".join(map(str, files)) or "no file"
+            raise DataError(expected("the lists", "a line for each image", got, "Name files with lines in them."))
+        _require_all_or_none("domain", [line.domain for line in lines])
+        if _require_all_or_none("split", [line.split for line in lines]):
+            config.refuse_drawing("the lists give the splits")
+        names, order = _named([line.label for line in lines], classes)
+        splits = [split_named(line.split) for line in lines if line.split is not None] or None
+        domains = [line.domain or ONE_DOMAIN for line in lines]
+        paths = [line.path for line in lines]
+        return make_plan(name or out.resolve().name, paths, names, domains, splits, config, without, order)
+
+    return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
+
+
+def _require_all_or_none(what: str, values: Sequence[str | None]) -> bool:
+    """Whether the lists say this of their images; to say it of some only is an error."""
+    given = sum(value is not None for value in values)
+    if 0 < given < len(values):
+        got, remedy = f"one for {given} of {len(values)}", "Mend the lists."
+        raise DataError(expected("the lists", f"with a {what} for each image or for none", got, remedy))
+    return given > 0
+
+
+def read_lines(file: Path, config: ListsConfig, place: Callable[[str], str | None]) -> Iterator[Line]:
+    """The lines of one file, paths as `place` gives them, with the domain and split that the file's name tells."""
+    if not file.is_file():
+        raise DataError(expected(f"'{file}'", "a list of images", "nothing there", "Check the path."))
+    told = _told(file, config.names)
+    lines = _csv_lines(file, config, told) if file.suffix.lower() == ".csv" else _text_lines(file)
+    for number, line in lines:
+        path = place(line.path)
+        if path is None:
+            rule = "of an image inside of --source"
+            raise DataError(expected(f"line {number} of '{file}'", rule, f"'{line.path}'", WHERE))
+        yield Line(path, line.label, told.get("domain", line.domain), told.get("split", line.split))
+
+
+def _told(file: Path, names: str) -> dict[str, str]:
+    if not names:
+        return {}
+    pattern = re.escape(names).replace(r"\{domain\}", "(?P<domain>.+)").replace(r"\{split\}", "(?P<split>[^_./-]+)")
+    found = re.fullmatch(pattern, file.name)
+    if found is None:
+        raise DataError(expected(f"'{file.name}'", f"called as in '{names}'", "another name", "Mend --names."))
+    return found.groupdict()
+
+
+def _text_lines(file: Path) -> Iterator[tuple[int, Line]]:
+    width = 0
+    with reading(file) as stream:
+        for number, text in enumerate(stream, 1):
+            words = text.split()
+            if not words:
+                continue
+            width = width or len(words)
+            if len(words) not in (2, 3) or len(words) != width:
+                rule = "'path label' or 'path label domain', like the first"
+                remedy = "Use a CSV file for paths with spaces in them."
+                raise DataError(expected(f"line {number} of '{file}'", rule, f"'{text.strip()[:80]}'", remedy))
+            yield number, Line(words[0], words[1], words[2] if width == 3 else None, None)
+
+
+def _csv_lines(file: Path, config: ListsConfig, told: Collection[str]) -> Iterator[tuple[int, Line]]:
+    """Line numbers and lines. `told`: what the file's name tells already, which no cell need say."""
+    with reading(file) as stream:
+        lines = csv.DictReader(stream)
+        columns = list(lines.fieldnames or [])
+        needed = _needed(file, columns, config)
+        if config.domain in columns and "domain" not in told:
+            needed.append(config.domain)
+        for row in lines:
+            empty = [column for column in needed if not (row[column] or "").strip()]
+            if empty:
+                got, remedy = (
+                    f"an empty cell under {', '.join(dict.fromkeys(empty))}",
+                    "Fill it in, or delete the line.",
+                )
+                raise DataError(expected(f"line {lines.line_num} of '{file}'", "complete", got, remedy))
+            domain, split = row.get(config.domain) or None, row.get(config.split) or None
+            yield lines.line_num, Line(row[config.path], row[config.label], domain, split)
+
+
+def _needed(file: Path, columns: list[str], config: ListsConfig) -> list[str]:
+    """The columns that the file must have: path, label, and whatever was named by a setting."""
+    needed = [config.path, config.label]
+    needed += [getattr(config, name) for name in ("domain", "split") if name in config.model_fields_set]
+    for column in needed:
+        if column not in columns:
+            what = f"Expected '{file}' to have a column '{column}', but got {', '.join(columns) or 'none'}."
+            raise DataError(f"{what} Name it with --set path=, label=, domain= or split=. {nearest(column, columns)}")
+    return needed
+
+
+def _named(labels: list[str], classes: Path | None) -> tuple[list[str], tuple[str, ...]]:
+    """The class name of each line, and the names in order: by number where all are numbers, else by letter."""
+    found = set(labels)
+    numbers = all(label.isdecimal() for label in found)
+    if classes is None:
+        order = sorted(found, key=int) if numbers else sorted(found)
+        return labels, tuple(order)
+    names = text_lines(classes)
+    wrong = sorted(label for label in found if not label.isdecimal() or int(label) >= len(names))
+    if wrong:
+        rule = f"numbers from 0 to {len(names) - 1}, as '{classes}' has {len(names)} names"
+        raise DataError(expected("the labels", rule, ", ".join(wrong[:5]), "Mend the file of names or the lists."))
+    return [names[int(label)] for label in labels], tuple(names)

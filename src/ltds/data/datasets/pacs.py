@@ -1,0 +1,181 @@
+"""PACS: four domains, seven classes, the official lists; plain, or made long-tailed with a chosen ratio."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ltds.core.errors import DataError, expected
+from ltds.core.progress import SILENT, Progress
+from ltds.core.rng import numpy_generator
+from ltds.data.build.dataset import build_dataset
+from ltds.data.build.longtail import largest_tail
+from ltds.data.build.plan import BuildConfig, Plan
+from ltds.data.build.source import digests, find_root, read_list, some
+from ltds.data.manifest import Manifest
+
+CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
+DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
+SPLIT_NAMES = {"train": "train", "val": "crossval", "test": "test"}
+VERSION = 2
+WHERE = "Download PACS from https://dali-dl.github.io/project_iccv2017.html: a folder a domain, in it a folder a class."
+WHERE_LISTS = "They come with PACS: <domain>_{train,crossval,test}_kfold.txt ('Train val splits')."
+LICENCE = "PACS: research only; no licence is stated"
+
+Images = dict[str, int]  # path in the source -> label
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The official lists: images[domain][split], with labels 0..6."""
+
+    images: Mapping[str, Mapping[str, Images]]
+
+    def whole(self, domain: str) -> Images:
+        """Every image of a domain: what the protocol calls its test list."""
+        return dict(self.images[domain]["test"])
+
+
+class PacsConfig(BuildConfig):
+    """Plain PACS has nothing to choose."""
+
+
+class PacsLtConfig(BuildConfig):
+    """A tail of the same ratio in every domain."""
+
+    ratio: float = Field(default=20.0, ge=1.0, description="training images of the most common class over the rarest's")
+    seed: int = Field(default=0, ge=0)
+
+
+def find_pacs(source: Path) -> Path:
+    """The folder with the four domains' folders in it."""
+    return find_root(source, ("PACS", "kfold", "pacs"), DOMAINS, WHERE)
+
+
+def list_files(splits: Path) -> list[Path]:
+    return [splits / f"{domain}_{name}_kfold.txt" for domain in DOMAINS for name in SPLIT_NAMES.values()]
+
+
+def read_lists(splits: Path) -> Lists:
+    """The twelve lists, checked: labels agree with folders, and each test list is train and crossval together."""
+    missing = [file.name for file in list_files(splits) if not file.is_file()]
+    if missing:
+        raise DataError(expected(f"--splits '{splits}'", "the official lists", f"no {some(missing)}", WHERE_LISTS))
+    images = {
+        domain: {split: _read(splits / f"{domain}_{name}_kfold.txt", domain) for split, name in SPLIT_NAMES.items()}
+        for domain in DOMAINS
+    }
+    for domain, lists in images.items():
+        if lists["train"].keys() & lists["val"].keys() or {**lists["train"], **lists["val"]} != lists["test"]:
+            rule = "its train and crossval lists together, which share no image"
+            got = f"{len(lists['train'])} + {len(lists['val'])} and {len(lists['test'])} images"
+            raise DataError(expected(f"the test list of '{domain}'", rule, got, "Take the official lists."))
+    return Lists(images)
+
+
+def _read(file: Path, domain: str) -> Images:
+    images: Images = {}
+    for path, label in read_list(file, WHERE_LISTS):
+        folders = path.split("/")
+        if not 1 <= label <= len(CLASSES) or folders[-3:-1] != [domain, CLASSES[label - 1]]:
+            rule = f"{domain}/<class>/<name> with the label 1..7 of its class"
+            raise DataError(expected(f"a line of '{file}'", rule, f"'{path} {label}'", "Take the official lists."))
+        images["/".join(folders[-3:])] = label - 1
+    return images
+
+
+def start_plan(name: str, domains: tuple[str, ...], *, repeats: bool) -> Plan:
+    return Plan(name, CLASSES, domains, WHERE, LICENCE, test_repeats=repeats)
+
+
+def add(plan: Plan, images: Images, domain: str, split: str) -> None:
+    for path, label in images.items():
+        plan.add(path, label, plan.domains.index(domain), split)
+
+
+def plan_pacs(lists: Lists) -> Plan:
+    """Leave-one-domain-out: train and crossval lists of every domain, and every domain's whole list for test.
+
+    Whichever domain is held out is so tested on all its images. The test list of a source holds its training images.
+    """
+    plan = start_plan("pacs", DOMAINS, repeats=True)
+    for domain in DOMAINS:
+        add(plan, lists.images[domain]["train"], domain, "train")
+        add(plan, lists.images[domain]["val"], domain, "val")
+        add(plan, lists.whole(domain), domain, "test")
+    return plan
+
+
+def plan_pacs_lt(lists: Lists, config: PacsLtConfig, without: Collection[str] = ()) -> Plan:
+    """Like `plan_pacs`, but the training images of each domain follow the count curve of `longtail_counts`.
+
+    Classes are ranked by their training images over all domains, so that head and tail are the same everywhere; each
+    domain has the longest tail of this ratio that its images allow. Whole images reach it but nearly, which is noted.
+    """
+    plan = start_plan("pacs-lt", DOMAINS, repeats=True)
+    sizes = np.zeros((len(DOMAINS), len(CLASSES)), np.int64)
+    training = {
+        domain: {path: label for path, label in lists.images[domain]["train"].items() if path not in without}
+        for domain in DOMAINS
+    }
+    for d, domain in enumerate(DOMAINS):
+        np.add.at(sizes[d], list(training[domain].values()), 1)
+    order = np.argsort(-sizes.sum(axis=0), kind="stable")
+    _require_reachable(sizes[:, order], config.ratio)
+    reached = []
+    for d, domain in enumerate(DOMAINS):
+        counts = largest_tail(sizes[d, order], config.ratio)
+        reached.append(f"{domain} {counts[0] / counts[-1]:.1f} ({counts[0]} to {counts[-1]} images)")
+        for label, count in zip(order.tolist(), counts.tolist(), strict=True):
+            names = [path for path, found in training[domain].items() if found == label]
+            drawn = numpy_generator(config.seed, "pacs-lt", d, label).permutation(len(names))[:count]
+            add(plan, {names[i]: label for i in sorted(drawn)}, domain, "train")
+        add(plan, lists.images[domain]["val"], domain, "val")
+        add(plan, lists.whole(domain), domain, "test")
+    plan.notes.append(f"ratio of {config.ratio:g} as whole images reach it: {', '.join(reached)}")
+    return plan
+
+
+def _require_reachable(sizes: NDArray[np.int64], ratio: float) -> None:
+    """Refuse a ratio that some domain cannot reach with one image of the rarest class. sizes: (domains, C), by rank."""
+    most = [int(largest_tail(row, math.inf)[0]) for row in sizes]
+    if ratio > min(most):
+        domain = DOMAINS[most.index(min(most))]
+        rule = f"at most {min(most)}, as '{domain}' has no longer tail"
+        raise DataError(expected("ratio", rule, f"{ratio:g}", f"Lower it: --set ratio={min(most)}."))
+
+
+def build(
+    out: Path,
+    source: Path,
+    config: PacsConfig | PacsLtConfig,
+    *,
+    splits: Path,
+    progress: Progress = SILENT,
+) -> Manifest:
+    """PACS for leave-one-domain-out, plain or (with a PacsLtConfig) long-tailed; images of any size."""
+    name = "pacs-lt" if isinstance(config, PacsLtConfig) else "pacs"
+    root = find_pacs(source)
+    key = key_of(name, config, splits)
+
+    def plan(without: Collection[str]) -> Plan:
+        lists = read_lists(splits)
+        return plan_pacs_lt(lists, config, without) if isinstance(config, PacsLtConfig) else plan_pacs(lists)
+
+    return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
+
+
+def key_of(name: str, config: BuildConfig, splits: Path) -> dict[str, object]:
+    """What a PACS dataset depends on."""
+    return {
+        "builder": name,
+        "version": VERSION,
+        "config": config.model_dump(mode="json"),
+        "lists": digests(list_files(splits)),
+    }

@@ -1,0 +1,36 @@
+"""Work done ahead of time by threads, handed out in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def prefetch(
+    function: Callable[[Item], Result], items: Iterable[Item], *, threads: int, window: int
+) -> Generator[Result, None, None]:
+    """`function(item)` for each item, in order, at most `window` of them begun before they are asked for.
+
+    Without threads each is made when it is asked for.
+    An exception reaches the caller in the place of its result. However the loop over it ends, all threads are gone
+    when it has ended: work not yet begun is dropped, work under way is waited for.
+    """
+    if not threads:
+        yield from map(function, items)
+        return
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="ltds-prefetch")
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > window:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
