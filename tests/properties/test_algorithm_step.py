@@ -12,13 +12,14 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from ltds.losses.alignment import align_prototypes, back_to_visual
-from ltds.losses.augmentation import augmentation
+from ltds.losses.augmentation import augmentation_loss
 from ltds.losses.calibrated import calibrated_cross_entropy, log_counts
-from ltds.losses.margin_contrast import visual_to_semantic
-from ltds.nn.inner_step import call_with, fast_weights, gradients, part
+from ltds.losses.semantic_alignment import semantic_alignment_loss
+from ltds.losses.semantic_to_visual import semantic_to_visual_loss
+from ltds.losses.visual_to_semantic import visual_to_semantic_loss
+from ltds.nn.inner_step import call_with, fast_weights, gradients, submodule_weights
 from ltds.nn.projector import Projector
-from ltds.stats.prototypes import Prototypes, completed
+from ltds.stats.prototypes import Prototypes, completed_prototypes
 from reference import algorithm
 
 C, D, S, P = algorithm.C, algorithm.D, algorithm.S, algorithm.P
@@ -85,7 +86,7 @@ def domain(case, n):
 
 
 def meta_train(net, weights, case, prototypes, fused):
-    f, h, e, d = ((lambda x, m=m: call_with(net[m], part(weights, m), x)) for m in "fhed")
+    f, h, e, d = ((lambda x, m=m: call_with(net[m], submodule_weights(weights, m), x)) for m in "fhed")
     W, b, s = weights["h.weight"], weights["h.bias"], torch.as_tensor(case["s"])
     sphere = {"margin": case["alpha"], "temperature": case["tau"]}
     pairs = [domain(case, n) for n in case["mtr"]]
@@ -95,31 +96,34 @@ def meta_train(net, weights, case, prototypes, fused):
     log_n = log_counts(torch.tensor(case["n"]).double())[domains]
     logits = h(features)
     cls = calibrated_cross_entropy(logits, labels, log_n).mean()
-    z2s = visual_to_semantic(torch.cat([e(x) for x in per_domain]), labels, s, log_n=log_n, **sphere).mean()
+    z2s = visual_to_semantic_loss(torch.cat([e(x) for x in per_domain]), labels, s, log_n=log_n, **sphere).mean()
     view = prototypes.blended(features, labels, domains)
-    tables = completed(view, s, e)
+    tables = completed_prototypes(view, s, e)
     visual = torch.stack([d(t) for t in tables])
     cycled = torch.stack([e(v) for v in visual])
-    s2s = align_prototypes(tables, s, fused=fused, **sphere)
-    s2z = back_to_visual(visual, W, b, cycled, s, fused=fused, **sphere)
-    aug = augmentation(logits, labels, W, torch.as_tensor(case["sigma"]), case["strength"], log_n=log_n).mean()
+    s2s = semantic_alignment_loss(tables, s, fused=fused, **sphere)
+    s2z = semantic_to_visual_loss(visual, W, b, cycled, s, fused=fused, **sphere)
+    aug = augmentation_loss(logits, labels, W, torch.as_tensor(case["sigma"]), case["strength"], log_n=log_n).mean()
     w = case["w"]
     return cls + w[0] * z2s + w[1] * s2s + w[2] * s2z + w[3] * aug, view.detach()
 
 
 def meta_test(net, weights, case, view):
-    e = lambda x: call_with(net["e"], part(weights, "e"), x)  # noqa: E731
+    e = lambda x: call_with(net["e"], submodule_weights(weights, "e"), x)  # noqa: E731
     s, sphere = torch.as_tensor(case["s"]), {"margin": case["alpha"], "temperature": case["tau"]}
     x, labels = domain(case, case["mte"][0])
-    features = call_with(net["f"], part(weights, "f"), x)
-    logits = call_with(net["h"], part(weights, "h"), features)
+    features = call_with(net["f"], submodule_weights(weights, "f"), x)
+    logits = call_with(net["h"], submodule_weights(weights, "h"), features)
     log_n = log_counts(torch.tensor(case["n"][case["mte"][0]]).double())
     cls = calibrated_cross_entropy(logits, labels, log_n).mean()
     projected = e(features)
-    mz2s = visual_to_semantic(projected, labels, s, log_n=log_n, **sphere).mean()
-    mz2s = mz2s + visual_to_semantic(projected, labels, completed(view, s, e), log_n=log_n, **sphere).mean()
+    mz2s = visual_to_semantic_loss(projected, labels, s, log_n=log_n, **sphere).mean()
+    mz2s = (
+        mz2s
+        + visual_to_semantic_loss(projected, labels, completed_prototypes(view, s, e), log_n=log_n, **sphere).mean()
+    )
     sigma = torch.as_tensor(case["sigma"])
-    aug = augmentation(logits, labels, weights["h.weight"], sigma, case["strength"], log_n=log_n).mean()
+    aug = augmentation_loss(logits, labels, weights["h.weight"], sigma, case["strength"], log_n=log_n).mean()
     return cls + case["w"][0] * mz2s + case["w"][3] * aug
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltds.core.rng import generator
-from ltds.data.longtail import longtail_counts
+from ltds.data.build.longtail import longtail_counts
 from ltds.data.sampling import ClassBalanced, DomainBalanced
 from ltds.data.transforms import EvalTransform, TrainTransform, crop_boxes
 

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from ltds.losses.alignment import align_prototypes, back_to_visual
-from ltds.losses.augmentation import augmentation
+from ltds.losses.augmentation import augmentation_loss
 from ltds.losses.calibrated import calibrated_cross_entropy, log_counts
-from ltds.losses.margin_contrast import visual_to_semantic
+from ltds.losses.semantic_alignment import semantic_alignment_loss
+from ltds.losses.semantic_to_visual import semantic_to_visual_loss
+from ltds.losses.visual_to_semantic import visual_to_semantic_loss
 from ltds.stats.covariance import OnlineCovariance
-from ltds.stats.neighbours import nearest_classes, neighbour_covariance
-from ltds.stats.prototypes import Prototypes, completed
+from ltds.stats.neighbours import neighbour_covariance, semantic_neighbours
+from ltds.stats.prototypes import Prototypes, completed_prototypes
 
 quick = settings(max_examples=25, deadline=None)
 seeds, classes, samples = st.integers(0, 2**31), st.integers(2, 7), st.integers(1, 9)
@@ -46,8 +47,8 @@ def test_equal_counts_make_calibration_cross_entropy(seed, C, N, n):
     logits, log_n = normal(N, C), log_counts(torch.full((C,), n, dtype=torch.float64))
     close(calibrated_cross_entropy(logits, labels, log_n), F.cross_entropy(logits, labels, reduction="none"))
     projected, s = normal(N, S), F.normalize(normal(C, S), dim=1)
-    plain = visual_to_semantic(projected, labels, s, **SPHERE)
-    close(visual_to_semantic(projected, labels, s, log_n=log_n, **SPHERE), plain)
+    plain = visual_to_semantic_loss(projected, labels, s, **SPHERE)
+    close(visual_to_semantic_loss(projected, labels, s, log_n=log_n, **SPHERE), plain)
 
 
 @quick
@@ -69,7 +70,9 @@ def test_absent_class_moves_nothing(seed, C, N, full):
     sigma = root @ root.mT if full else root[:, 0].square()
     log_n = log_counts(torch.cat([1 + normal(C - 1).abs(), torch.zeros(1)]))
     logits = f @ W.T + b
-    loss = calibrated_cross_entropy(logits, labels, log_n) + augmentation(logits, labels, W, sigma, 0.5, log_n=log_n)
+    loss = calibrated_cross_entropy(logits, labels, log_n) + augmentation_loss(
+        logits, labels, W, sigma, 0.5, log_n=log_n
+    )
     by_W, by_b = torch.autograd.grad(loss.sum(), (W, b))
     assert (by_W[-1] == 0).all()
     assert by_b[-1] == 0
@@ -90,8 +93,8 @@ def test_order_of_samples_and_names_of_classes_do_not_matter(seed, C, N, full):
         return torch.stack(
             [
                 calibrated_cross_entropy(logits, labels, log_n),
-                visual_to_semantic(projected, labels, s, log_n=log_n, **SPHERE),
-                augmentation(logits, labels, W, sigma, 0.8, log_n=log_n),
+                visual_to_semantic_loss(projected, labels, s, log_n=log_n, **SPHERE),
+                augmentation_loss(logits, labels, W, sigma, 0.8, log_n=log_n),
             ]
         )
 
@@ -107,18 +110,19 @@ def test_order_of_samples_and_names_of_classes_do_not_matter(seed, C, N, full):
 def test_alignment_knows_neither_rotation_nor_order(seed, C, T, fused):
     normal = draw(seed)
     t, s = F.normalize(normal(T, C, S), dim=-1), F.normalize(normal(C, S), dim=-1)
-    loss = align_prototypes(t, s, fused=fused, **SPHERE)
+    loss = semantic_alignment_loss(t, s, fused=fused, **SPHERE)
     rotation = torch.linalg.qr(normal(S, S)).Q
-    close(align_prototypes(t @ rotation, s @ rotation, fused=fused, **SPHERE), loss)
+    close(semantic_alignment_loss(t @ rotation, s @ rotation, fused=fused, **SPHERE), loss)
     rename = shuffled(seed, C)
-    close(align_prototypes(t[:, rename], s[rename], fused=fused, **SPHERE), loss)
-    close(align_prototypes(t[shuffled(seed, T)], s, fused=fused, **SPHERE), loss)
+    close(semantic_alignment_loss(t[:, rename], s[rename], fused=fused, **SPHERE), loss)
+    close(semantic_alignment_loss(t[shuffled(seed, T)], s, fused=fused, **SPHERE), loss)
     assert loss >= 0
     visual, W, b, cycled = normal(T, C, D), normal(C, D), normal(C), normal(T, C, S)
-    back = back_to_visual(visual, W, b, cycled, s, fused=fused, **SPHERE)
-    close(back_to_visual(visual, W, b, 7 * cycled, s, fused=fused, **SPHERE), back)
+    back = semantic_to_visual_loss(visual, W, b, cycled, s, fused=fused, **SPHERE)
+    close(semantic_to_visual_loss(visual, W, b, 7 * cycled, s, fused=fused, **SPHERE), back)
     one = [
-        back_to_visual(v[None], W, b, c[None], s, fused=fused, **SPHERE) for v, c in zip(visual, cycled, strict=True)
+        semantic_to_visual_loss(v[None], W, b, c[None], s, fused=fused, **SPHERE)
+        for v, c in zip(visual, cycled, strict=True)
     ]
     close(torch.stack(one).mean(), back)
 
@@ -129,7 +133,7 @@ def test_fused_is_plain(seed, C, T, negatives, to_semantics):
     normal = draw(seed)
     t, s = F.normalize(normal(T, C, S), dim=-1).requires_grad_(), F.normalize(normal(C, S), dim=-1)
     options = {"negatives": negatives, "to_semantics": to_semantics, **SPHERE}
-    losses = [align_prototypes(t, s, fused=fused, **options) for fused in (True, False)]
+    losses = [semantic_alignment_loss(t, s, fused=fused, **options) for fused in (True, False)]
     close(*losses)
     close(*(torch.autograd.grad(loss, t)[0] for loss in losses), 1e-9)
 
@@ -141,12 +145,12 @@ def test_strength_zero_makes_augmentation_cross_entropy_and_more_raises_it(seed,
     W, b, f, root = normal(C, D), normal(C), normal(N, D), normal(C, D, D)
     sigma = root @ root.mT if full else root[:, 0].square()
     logits = f @ W.T + b
-    at = [augmentation(logits, labels, W, sigma, strength) for strength in (0.0, 0.5, 1.0)]
+    at = [augmentation_loss(logits, labels, W, sigma, strength) for strength in (0.0, 0.5, 1.0)]
     close(at[0], F.cross_entropy(logits, labels, reduction="none"))
     assert (at[0] <= at[1] + 1e-12).all()
     assert (at[1] <= at[2] + 1e-12).all()
     shift = normal(1, D)
-    moved = augmentation(logits, labels, W + shift, sigma, 1.0)  # only differences of weights count
+    moved = augmentation_loss(logits, labels, W + shift, sigma, 1.0)  # only differences of weights count
     close(moved, at[2], 1e-8)
 
 
@@ -155,7 +159,7 @@ def test_strength_zero_makes_augmentation_cross_entropy_and_more_raises_it(seed,
 def test_neighbour_covariance_is_a_mean(seed, C, k, full):
     normal, k = draw(seed), min(k, C)
     sigma = normal(C, D, D) if full else normal(C, D)
-    near = nearest_classes(normal(C, S), k)
+    near = semantic_neighbours(normal(C, S), k)
     assert near[:, 0].tolist() == list(range(C))
     counts = normal(C).abs().round()
     pooled = neighbour_covariance(sigma, near, counts)
@@ -206,7 +210,7 @@ def test_prototypes_do_not_depend_on_order_and_lie_between_old_and_mean(seed, C,
     assert not store.present[untouched].any()
     assert (store.value[untouched] == 0).all()
     s = F.normalize(normal(C, S), dim=1)
-    tables = completed(view, s, torch.nn.Linear(D, S).double())
+    tables = completed_prototypes(view, s, torch.nn.Linear(D, S).double())
     close(tables.norm(dim=-1), torch.ones(tables.shape[:2], dtype=torch.float64))
     few = view.present.sum(1) < 2
     assert torch.equal(tables[few], s.expand(int(few.sum()), C, S))

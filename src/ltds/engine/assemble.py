@@ -28,7 +28,7 @@ from ltds.engine.phases import ScheduledPhase, schedule_phases
 from ltds.engine.semantics import load_embeddings
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.methods.base import Method, Phase
-from ltds.nn.backbones import build_backbone, feature_width
+from ltds.nn.backbones import build_backbone, feature_dim_of
 from ltds.semantics.embeddings import ClassEmbeddings
 
 
@@ -133,7 +133,7 @@ def build_method(config: RunConfig, task: Task, embeddings: ClassEmbeddings | No
     """The method with its first weights, a pure function of the config and the task."""
     reseed_global(config.run.seed, "init")
     backbone = build_backbone(config.backbone)
-    features = feature_width(backbone, config.data.size)
+    features = feature_dim_of(backbone, config.data.size)
     return config.preset.method(config.method, task=task, embeddings=embeddings, backbone=backbone, features=features)
 
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def class_alignment(
+def class_alignment_loss(
     logits: Tensor, labels: Tensor, other_logits: Tensor, other_labels: Tensor, *, temperature: float = 2.0
 ) -> Tensor:
     """The scalar (1/C) sum over classes c in both domains of [KL(p_c|q_c) + KL(q_c|p_c)] / 2.

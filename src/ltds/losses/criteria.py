@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ltds.core.config import Settings
 from ltds.core.errors import ConfigError, expected
 from ltds.core.task import Task
-from ltds.losses.adjustment import ZeroCount, adjustment, smoothed_counts
+from ltds.losses.adjustment import ZeroCount, logit_adjustment, smoothed_counts
 from ltds.losses.calibrated import calibrated_cross_entropy, log_counts
 from ltds.losses.equalization import draw_ignored, equalized_cross_entropy, rare_classes
 
@@ -119,7 +119,7 @@ def _shift(settings: CriterionSettings, counts: Tensor) -> Tensor:
             return log_counts(counts)
         case "adjusted":
             known = counts if settings.counts == "domain" else pooled
-            return adjustment(smoothed_counts(known, settings.zero_count, settings.blend), settings.tau)
+            return logit_adjustment(smoothed_counts(known, settings.zero_count, settings.blend), settings.tau)
         case _:
             return torch.zeros_like(counts)
 

@@ -13,7 +13,7 @@ def mixed_teacher(logits: Tensor, weights: Tensor, temperature: float) -> Tensor
     return torch.einsum("nm,mnc->nc", weights.to(softened), softened)
 
 
-def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+def distillation_loss(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
     """(N,) T^2 KL(teacher || softmax(z / T)): student logits z (N,C), teacher probabilities (N,C).
 
     T^2 makes the size of the gradient independent of T. The teacher gets no gradient.

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ltds.core.draws import bernoulli
+from ltds.core.distributions import bernoulli
 
 
 def rare_classes(counts: Tensor, share: float) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def semihard_triplet(embedded: Tensor, labels: Tensor, *, margin: float) -> Tensor:
+def semihard_triplet_loss(embedded: Tensor, labels: Tensor, *, margin: float) -> Tensor:
     """The mean over ordered pairs (a,p) of one class of max(0, margin + |a-p|^2 - |a-n|^2); 0 where there is no pair.
 
     n is the nearest sample of another class that is farther from a than p is, or, where none is, the farthest one

@@ -14,7 +14,7 @@ from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.adjustment import adjusted_after_training
 from ltds.losses.criteria import Criterion, CriterionSettings
-from ltds.losses.margin_contrast import visual_to_semantic
+from ltds.losses.visual_to_semantic import visual_to_semantic_loss
 from ltds.methods.base import Method, seen_by
 from ltds.nn.mixstyle import MixStyle, MixStyleSettings
 from ltds.nn.projector import Projector
@@ -111,7 +111,7 @@ class Agg(Method):
         """The mean of L_z2s, Eq. (3), without counts. The projector e has no part in prediction."""
         margin, temperature = self.config.margin, self.config.temperature
         projected = self.to_semantic(features)
-        return visual_to_semantic(projected, labels, self.semantics, margin=margin, temperature=temperature).mean()
+        return visual_to_semantic_loss(projected, labels, self.semantics, margin=margin, temperature=temperature).mean()
 
     def views(self, features: Tensor) -> dict[str, Tensor]:
         if not self.config.z2s:

@@ -11,16 +11,16 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 from torch import Tensor, nn
 
 from ltds.core.config import Settings
-from ltds.core.draws import dirichlet
+from ltds.core.distributions import dirichlet
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.criteria import Criterion, CriterionSettings
-from ltds.losses.distillation import distillation, mixed_teacher
+from ltds.losses.distillation import distillation_loss, mixed_teacher
 from ltds.methods.base import Method, Phase, seen_by, weighted
-from ltds.nn.inner_step import call_with, fast_weights, gradients, part
-from ltds.nn.known_gradient import known_gradient
-from ltds.nn.networks import Network, fresh_network
+from ltds.nn.inner_step import call_with, fast_weights, gradients, submodule_weights
+from ltds.nn.known_gradient import with_known_gradient
+from ltds.nn.networks import DomainNetwork, new_domain_network
 from ltds.semantics.embeddings import ClassEmbeddings
 
 
@@ -99,7 +99,7 @@ class Daml(Method):
             )
         self.channels_last = config.order == "first"
         self.criterion = Criterion(config.criterion, task)
-        self.others = nn.ModuleList(fresh_network(backbone, self.classifier) for _ in task.sources[1:])
+        self.others = nn.ModuleList(new_domain_network(backbone, self.classifier) for _ in task.sources[1:])
         self.register_buffer("warming", torch.tensor(config.warmup > 0))
 
     def phases(self) -> tuple[Phase, ...]:
@@ -108,13 +108,13 @@ class Daml(Method):
             return (Phase(),)
         return (
             Phase("warmup", share, trainable=("backbone.", "classifier."), decay="constant"),
-            Phase("main", 1 - share, lr=lr, decay="constant"),
+            Phase("main", 1 - share, lr_scale=lr, decay="constant"),
         )
 
     def enter(self, phase: Phase) -> None:
         """After the warm-up: its network becomes every network."""
         for network in self.others:
-            network.load_state_dict(Network(self.backbone, self.classifier).state_dict())
+            network.load_state_dict(DomainNetwork(self.backbone, self.classifier).state_dict())
         self.warming.fill_(False)
 
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
@@ -130,7 +130,7 @@ class Daml(Method):
         inner = gradients(total, theta, second_order=second)
         fast = fast_weights(theta, inner, self.config.inner_lr)
         if not second:
-            total = known_gradient(total, list(theta.values()), inner)
+            total = with_known_gradient(total, list(theta.values()), inner)
 
         outer = self._meta_test(test, self._nets(fast), clock)
         total = total + weighted(outer, {"meta_classification": w.meta_classification, "meta_mix": w.meta_mix})
@@ -192,7 +192,7 @@ class Daml(Method):
             logits = torch.stack([net.h(features[m][n]) for m, net in enumerate(nets) if m != n])
         shares = dirichlet([1.0] * len(logits), len(student), clock.generator(f"teachers/{n}"))
         teacher = mixed_teacher(logits, shares, self.config.temperature)
-        return distillation(student, teacher, self.config.temperature).mean()
+        return distillation_loss(student, teacher, self.config.temperature).mean()
 
     def _mix(
         self,
@@ -239,7 +239,7 @@ class Daml(Method):
             module = modules[name]
             if fast is None:
                 return module
-            weights = part(fast, name)
+            weights = submodule_weights(fast, name)
             return lambda x: call_with(module, weights, x)
 
         prefixes = ["", *(f"others.{i}." for i in range(len(self.others)))]

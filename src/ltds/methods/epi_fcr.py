@@ -16,7 +16,7 @@ from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.methods.base import Method
-from ltds.nn.networks import Network, fresh_network
+from ltds.nn.networks import DomainNetwork, new_domain_network
 from ltds.semantics.embeddings import ClassEmbeddings
 
 Loss = Callable[[str, Tensor, Batch], Tensor]
@@ -70,7 +70,7 @@ class EpiFcr(Method):
                 f"{len(task.sources)}. Use another method (ltds methods), or a dataset with more domains."
             )
         self.criterion = Criterion(config.criterion, task)
-        self.specific = nn.ModuleList(fresh_network(backbone, self.classifier) for _ in task.sources)
+        self.specific = nn.ModuleList(new_domain_network(backbone, self.classifier) for _ in task.sources)
         self.random = nn.Linear(features, len(task.classes)).requires_grad_(False)
 
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
@@ -122,5 +122,5 @@ class EpiFcr(Method):
         return terms
 
     @property
-    def _networks(self) -> list[Network]:
-        return cast(list[Network], list(self.specific))
+    def _networks(self) -> list[DomainNetwork]:
+        return cast(list[DomainNetwork], list(self.specific))

@@ -12,12 +12,12 @@ from ltds.core.config import Settings
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, StepLoss
-from ltds.losses.class_alignment import class_alignment
+from ltds.losses.class_alignment import class_alignment_loss
 from ltds.losses.criteria import Criterion, CriterionSettings
-from ltds.losses.triplet import semihard_triplet
+from ltds.losses.triplet import semihard_triplet_loss
 from ltds.methods.base import Method, weighted
-from ltds.nn.inner_step import call_with, clipped, fast_weights, gradients, part
-from ltds.nn.known_gradient import known_gradient
+from ltds.nn.inner_step import call_with, clip_gradients, fast_weights, gradients, submodule_weights
+from ltds.nn.known_gradient import with_known_gradient
 from ltds.nn.metric_net import MetricNet
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -87,9 +87,9 @@ class Masf(Method):
         terms = self._meta_losses(own, held, fast)
         weights = {"alignment": config.alignment, "triplet": config.triplet}
         meta = weighted(terms, weights)
-        outer = clipped(gradients(meta, fast), "per_tensor", config.clip_norm)  # first order: as if by theta
+        outer = clip_gradients(gradients(meta, fast), "per_tensor", config.clip_norm)  # first order: as if by theta
         together = [a + b for a, b in zip(inner, outer, strict=True)]
-        total = known_gradient(task + meta, list(theta.values()), together)
+        total = with_known_gradient(task + meta, list(theta.values()), together)
         return StepLoss(total, {name: value.detach() for name, value in ({"cls": task} | terms).items()})
 
     def _task_loss(self, parts: Sequence[Batch], clock: Clock) -> Tensor:
@@ -102,17 +102,17 @@ class Masf(Method):
     def _meta_losses(self, own: Sequence[Batch], held: int, fast: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """L_global, of the domain held out with each other one, and L_local, on all of them, at theta'."""
         terms = {}
-        features = [call_with(self.backbone, part(fast, "backbone"), p.images) for p in own]
+        features = [call_with(self.backbone, submodule_weights(fast, "backbone"), p.images) for p in own]
         if self.config.alignment:
-            logits = [call_with(self.classifier, part(fast, "classifier"), x) for x in features]
+            logits = [call_with(self.classifier, submodule_weights(fast, "classifier"), x) for x in features]
             pairs = [
-                class_alignment(logits[held], own[held].labels, z, p.labels, temperature=self.config.temperature)
+                class_alignment_loss(logits[held], own[held].labels, z, p.labels, temperature=self.config.temperature)
                 for domain, (z, p) in enumerate(zip(logits, own, strict=True))
                 if domain != held
             ]
             terms["alignment"] = torch.stack(pairs).mean()
         if self.config.triplet:
-            embedded = call_with(self.metric, part(fast, "metric"), torch.cat(features))
+            embedded = call_with(self.metric, submodule_weights(fast, "metric"), torch.cat(features))
             labels = torch.cat([p.labels for p in own])
-            terms["triplet"] = semihard_triplet(embedded, labels, margin=self.config.margin)
+            terms["triplet"] = semihard_triplet_loss(embedded, labels, margin=self.config.margin)
         return terms

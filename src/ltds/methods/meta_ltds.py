@@ -15,19 +15,20 @@ from torch import Tensor, nn
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, StepLoss
-from ltds.losses.alignment import align_prototypes, back_to_visual
-from ltds.losses.augmentation import augmentation, strength_at
+from ltds.losses.augmentation import augmentation_loss, strength_at
 from ltds.losses.criteria import Criterion, CriterionSettings
-from ltds.losses.margin_contrast import visual_to_semantic
+from ltds.losses.semantic_alignment import semantic_alignment_loss
+from ltds.losses.semantic_to_visual import semantic_to_visual_loss
+from ltds.losses.visual_to_semantic import visual_to_semantic_loss
 from ltds.methods.base import Method, weighted
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
-from ltds.nn.inner_step import call_with, fast_weights, gradients, part
-from ltds.nn.known_gradient import known_gradient
+from ltds.nn.inner_step import call_with, fast_weights, gradients, submodule_weights
+from ltds.nn.known_gradient import with_known_gradient
 from ltds.nn.projector import Projector
 from ltds.semantics.embeddings import ClassEmbeddings
-from ltds.stats.covariance import OnlineCovariance, between_classes
-from ltds.stats.neighbours import nearest_classes, neighbour_covariance
-from ltds.stats.prototypes import Prototypes, PrototypeView, completed
+from ltds.stats.covariance import OnlineCovariance, covariance_distances
+from ltds.stats.neighbours import neighbour_covariance, semantic_neighbours
+from ltds.stats.prototypes import BlendedPrototypes, Prototypes, completed_prototypes
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class MetaLtds(Method):
             )
         similar = torch.arange(classes)[:, None].repeat(1, k)
         if self.config.borrows:
-            similar[named] = named[nearest_classes(table, k)]
+            similar[named] = named[semantic_neighbours(table, k)]
         position = torch.zeros(classes, dtype=torch.long).index_copy(0, named, torch.arange(len(named)))
         facts = {"semantics": table, "named": named, "position": position, "similar": similar}
         facts["class_sizes"] = torch.tensor(self.task.class_counts)
@@ -159,7 +160,7 @@ class MetaLtds(Method):
             clip, norm = self.config.inner_clip, self.config.inner_clip_norm
             fast = fast_weights(theta, inner, self.config.inner_lr, clip=clip, clip_norm=norm)
             if not second:
-                total = known_gradient(total, list(theta.values()), inner)
+                total = with_known_gradient(total, list(theta.values()), inner)
 
             view = self._look(self._net(fast), batch, test)  # lines 13 to 16
             outer = self._meta_test(view, self._net(fast), prototypes.detach(), sigma, strength, clock)
@@ -169,7 +170,7 @@ class MetaLtds(Method):
         return StepLoss(total, {name: value.detach() for name, value in terms.items()})
 
     def _meta_train(
-        self, view: View, prototypes: PrototypeView, strength: float | None, drawn: Sequence[int], clock: Clock
+        self, view: View, prototypes: BlendedPrototypes, strength: float | None, drawn: Sequence[int], clock: Clock
     ) -> tuple[dict[str, Tensor], Tensor | None]:
         """L_Cls, L_Z2S, L_S2S, L_S2Z, L_Aug at theta, and Sigma'. Alg. 1, lines 5 to 9."""
         w, net = self.config.weights, self._net()
@@ -178,7 +179,7 @@ class MetaLtds(Method):
             terms["z2s"] = self._to_semantics(view, self.semantics)
         if w.s2s or w.s2z:
             named = self._of_named(prototypes)
-            tables = completed(named, self.semantics, net.e)
+            tables = completed_prototypes(named, self.semantics, net.e)
             if w.s2s:
                 terms["s2s"] = self._align(tables, named.projected, drawn)
             if w.s2z:
@@ -192,7 +193,7 @@ class MetaLtds(Method):
         self,
         view: View,
         net: Net,
-        prototypes: PrototypeView,
+        prototypes: BlendedPrototypes,
         sigma: Tensor | None,
         strength: float | None,
         clock: Clock,
@@ -203,7 +204,7 @@ class MetaLtds(Method):
         """
         terms = {"cls": self._classify(view, clock.generator("criterion/test"))}
         if self.config.weights.z2s:
-            tables = completed(self._of_named(prototypes), self.semantics, net.e)
+            tables = completed_prototypes(self._of_named(prototypes), self.semantics, net.e)
             terms["z2s"] = self._to_semantics(view, self.semantics) + self._to_semantics(view, tables)
         if sigma is not None and strength is not None:
             terms["aug"] = self._augment(view, net, sigma, strength, meta_test=True)
@@ -217,8 +218,8 @@ class MetaLtds(Method):
             cosine[self.named[:, None], self.named] = self.semantics @ self.semantics.T
             found["embeddings"] = cosine
         if self.spread.count.any():
-            found["covariances"] = between_classes(self.spread.sigma)
-            found["updated"] = between_classes(self._borrowed())
+            found["covariances"] = covariance_distances(self.spread.sigma)
+            found["updated"] = covariance_distances(self._borrowed())
         return found
 
     def _split(self, clock: Clock) -> tuple[list[int], list[int]]:
@@ -241,7 +242,7 @@ class MetaLtds(Method):
             return Net(self.backbone, classifier, self.to_semantic, classifier.weight, classifier.bias)
 
         def at(name: str, module: nn.Module) -> Callable[[Tensor], Tensor]:
-            weights, moves = part(fast, name), self.config.meta_test_statistics
+            weights, moves = submodule_weights(fast, name), self.config.meta_test_statistics
             return lambda x: call_with(module, weights, x, update_statistics=moves)
 
         return Net(
@@ -269,7 +270,7 @@ class MetaLtds(Method):
     def _to_semantics(self, view: View, table: Tensor) -> Tensor:
         """L_Z2S, the mean of Eq. (3), against s (R,S) or against the tables of several domains (T,R,S)."""
         log_n = self.log_n_named[view.domains] if self.config.calibrated_z2s else None
-        return visual_to_semantic(
+        return visual_to_semantic_loss(
             view.projected,
             self.position[view.labels],
             table,
@@ -278,17 +279,17 @@ class MetaLtds(Method):
             temperature=self.config.temperature,
         ).mean()
 
-    def _align(self, tables: Tensor, own: Tensor, drawn: Sequence[int]) -> Tensor:
+    def _align(self, tables: Tensor, projected: Tensor, drawn: Sequence[int]) -> Tensor:
         """L_S2S, Eq. (4). The released slip depends on which domain of a pair was drawn first."""
         if self.config.negatives == "released" and not self.config.single_prototype:
             order = [sorted(drawn).index(d) for d in drawn]
-            tables, own = tables[order], own[order]
-        return align_prototypes(
+            tables, projected = tables[order], projected[order]
+        return semantic_alignment_loss(
             tables,
             self.semantics,
             negatives=self.config.negatives,
             to_semantics=self.config.align_to_semantics,
-            own=own,
+            projected=projected,
             fused=self._fused,
             margin=self.config.margin,
             temperature=self.config.temperature,
@@ -298,7 +299,7 @@ class MetaLtds(Method):
         """L_S2Z, Eq. (5): the completed prototypes s^ through d and back through e."""
         visual = torch.stack([self.to_visual(table) for table in tables])
         cycled = torch.stack([net.e(v) for v in visual])
-        return back_to_visual(
+        return semantic_to_visual_loss(
             visual,
             net.weight[self.named] if self.config.strict else net.weight,
             net.bias[self.named] if self.config.strict else net.bias,
@@ -339,11 +340,11 @@ class MetaLtds(Method):
         weight, true_weight = net.weight, None
         if meta_test and self.config.slow_weights_in_meta_test:
             weight, true_weight = self.classifier.weight, net.weight
-        return augmentation(
+        return augmentation_loss(
             view.logits, view.labels, weight, sigma, strength, log_n=log_n, true_weight=true_weight
         ).mean()
 
-    def _of_named(self, prototypes: PrototypeView) -> PrototypeView:
+    def _of_named(self, prototypes: BlendedPrototypes) -> BlendedPrototypes:
         if len(self.named) == len(self.task.classes):
             return prototypes
         return replace(prototypes, value=prototypes.value[:, self.named], present=prototypes.present[:, self.named])

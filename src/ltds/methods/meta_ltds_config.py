@@ -7,11 +7,12 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from ltds.core.config import Fraction, Settings
-from ltds.losses.alignment import CycleForm, Negatives
-from ltds.losses.augmentation import Schedule
+from ltds.losses.augmentation import StrengthSchedule
 from ltds.losses.criteria import CriterionSettings
-from ltds.nn.inner_step import Clip
-from ltds.stats.prototypes import Start
+from ltds.losses.semantic_alignment import NegativesForm
+from ltds.losses.semantic_to_visual import CycleForm
+from ltds.nn.inner_step import GradientClip
+from ltds.stats.prototypes import PrototypeStart
 
 
 class Weights(Settings):
@@ -36,19 +37,19 @@ class MetaLtdsConfig(Settings):
     meta_test_domains: NonNegativeInt = 1  # 27; 0: no meta-learning
     order: Literal["first", "second"] = "first"  # 1
     inner_lr: NonNegativeFloat = 0.2
-    inner_clip: Clip = "none"  # 2
+    inner_clip: GradientClip = "none"  # 2
     inner_clip_norm: PositiveFloat = 2.0
     meta_test_statistics: bool = True  # 25
     joint_forward: bool = False  # 26
     sum_domains: bool = False  # True: L_mtr is a sum over its domains, not their mean (MLDG)
 
     calibrated_z2s: bool = True  # 4
-    negatives: Negatives = "paper"  # 6
+    negatives: NegativesForm = "paper"  # 6
     align_to_semantics: bool = True  # 8
     back_weights: tuple[NonNegativeFloat, NonNegativeFloat] = (1.0, 1.0)  # 9
     cycle: CycleForm = "s2s"  # 10
     prototype_gradient: bool = True  # 11
-    prototype_start: Start = "first_visit"  # 12
+    prototype_start: PrototypeStart = "first_visit"  # 12
     prototype_epsilon: NonNegativeFloat = 0.0  # 13
     prototype_momentum: Fraction = 0.5
     single_prototype: bool = False  # ablation k
@@ -60,7 +61,7 @@ class MetaLtdsConfig(Settings):
     neighbours: PositiveInt = 5  # 19
     neighbour_weights: Literal["class_size", "running", "none"] = "class_size"  # 17; none: ablation l
     strength: NonNegativeFloat = 10.0  # 3: lambda
-    strength_schedule: Schedule = "ramp"  # 3
+    strength_schedule: StrengthSchedule = "ramp"  # 3
     calibrated_augmentation: bool = True  # 5
     slow_weights_in_meta_test: bool = False  # 21
 

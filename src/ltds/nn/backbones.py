@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from ltds.core.config import Settings
 from ltds.core.errors import CheckpointError, ConfigError
-from ltds.core.names import find_or_import
+from ltds.core.registry import find_or_import
 from ltds.core.tensors import read_tensors
 from ltds.nn.efficientnet import EfficientNetLite, imagenet_weights
-from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet, Stem
+from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet, ResNetStem
 from ltds.nn.small import TinyNet
 
 
@@ -25,7 +25,7 @@ class BackboneSettings(Settings):
     """
 
     name: str = "resnet10"
-    stem: Stem = "imagenet"
+    stem: ResNetStem = "imagenet"
     width: PositiveInt = 64
     weights: str = ""
 
@@ -72,7 +72,7 @@ def _made_by_user(name: str, make: Callable[..., object]) -> object:
         ) from error
 
 
-def feature_width(backbone: nn.Module, size: int) -> int:
+def feature_dim_of(backbone: nn.Module, size: int) -> int:
     """D: the backbone's `out_features`, or what it returns for a blank image of this size."""
     declared = getattr(backbone, "out_features", None)
     if isinstance(declared, int):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-Clip = Literal["none", "global", "per_tensor"]
+GradientClip = Literal["none", "global", "per_tensor"]
 
 _RUNNING = ("running_mean", "running_var", "num_batches_tracked")
 
@@ -29,7 +29,7 @@ def fast_weights(
     grads: Sequence[Tensor],
     lr: float,
     *,
-    clip: Clip = "none",
+    clip: GradientClip = "none",
     clip_norm: float = 2.0,
 ) -> dict[str, Tensor]:
     """theta' by name, after one step of plain SGD, as a function of theta.
@@ -39,12 +39,12 @@ def fast_weights(
     adds. With gradients that keep their graph (second order) it is exact.
     `clip` limits the norm of all gradients together, or of each tensor, to `clip_norm`.
     """
-    moved = torch._foreach_add(list(parameters.values()), clipped(grads, clip, clip_norm), alpha=-lr)
+    moved = torch._foreach_add(list(parameters.values()), clip_gradients(grads, clip, clip_norm), alpha=-lr)
     return dict(zip(parameters, moved, strict=True))
 
 
-def part(weights: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
-    """The weights of one submodule, by their names inside it: part(w, "h")["bias"] is w["h.bias"]."""
+def submodule_weights(weights: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """The weights of one submodule, by their names inside it: submodule_weights(w, "h")["bias"] is w["h.bias"]."""
     prefix = f"{name}."
     return {key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)}
 
@@ -61,7 +61,7 @@ def call_with(module: nn.Module, weights: Mapping[str, Tensor], *inputs: Tensor,
     return functional_call(module, {**copies, **weights}, inputs)
 
 
-def clipped(grads: Sequence[Tensor], clip: Clip, norm: float) -> list[Tensor]:
+def clip_gradients(grads: Sequence[Tensor], clip: GradientClip, norm: float) -> list[Tensor]:
     """The gradients, with the norm of all of them together, or of each tensor, limited to `norm`."""
     if clip == "none":
         return list(grads)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-def known_gradient(value: Tensor, parameters: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
+def with_known_gradient(value: Tensor, parameters: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
     """A scalar equal to `value` whose derivative by each parameter is the given gradient."""
     result: Tensor = _KnownGradient.apply(value.detach(), len(parameters), *parameters, *gradients)  # type: ignore[no-untyped-call]
     return result

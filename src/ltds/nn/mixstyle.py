@@ -11,7 +11,7 @@ from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from ltds.core.config import Fraction, Settings
-from ltds.core.draws import beta
+from ltds.core.distributions import beta
 from ltds.core.errors import ConfigError
 
 EPSILON = 1e-6  # beside the variance, under the root

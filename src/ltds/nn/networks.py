@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 
-class Network(nn.Module):
+class DomainNetwork(nn.Module):
     """A domain's own backbone f and classifier h: h(f(x)) are its logits (N,C)."""
 
     def __init__(self, backbone: nn.Module, classifier: nn.Linear) -> None:
@@ -22,12 +22,12 @@ class Network(nn.Module):
         return logits
 
 
-def fresh_network(backbone: nn.Module, classifier: nn.Linear) -> Network:
+def new_domain_network(backbone: nn.Module, classifier: nn.Linear) -> DomainNetwork:
     """A network of the shape of this pair: a fresh copy of the backbone, a classifier with weights of its own."""
-    return Network(fresh_copy(backbone), nn.Linear(classifier.in_features, classifier.out_features))
+    return DomainNetwork(reinitialised_copy(backbone), nn.Linear(classifier.in_features, classifier.out_features))
 
 
-def fresh_copy(module: nn.Module) -> nn.Module:
+def reinitialised_copy(module: nn.Module) -> nn.Module:
     """A copy with weights drawn anew (from the global RNG) by the law of the module's own initialisation.
 
     Reading: weights that somebody gave are kept, all copies then begin alike, as in the originals, where each network

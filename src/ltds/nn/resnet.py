@@ -6,7 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-Stem = Literal["imagenet", "medium", "small"]
+ResNetStem = Literal["imagenet", "medium", "small"]
 
 
 def _conv3x3(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
@@ -72,7 +72,7 @@ class ResNet(nn.Module):
         block: type[BasicBlock] | type[Bottleneck],
         layers: tuple[int, int, int, int],
         *,
-        stem: Stem = "imagenet",
+        stem: ResNetStem = "imagenet",
         width: int = 64,
     ) -> None:
         super().__init__()

@@ -80,7 +80,7 @@ class OnlineCovariance(nn.Module):
         self.count.copy_(total)
 
 
-def between_classes(sigma: Tensor) -> Tensor:
+def covariance_distances(sigma: Tensor) -> Tensor:
     """(C,C) |Sigma_i - Sigma_j|, entrywise (Frobenius): sigma (C,D) or (C,D,D)."""
     flat = sigma.flatten(1)
     return torch.cdist(flat, flat, compute_mode="donot_use_mm_for_euclid_dist")  # no 1e-3 between equal ones

@@ -10,7 +10,7 @@ from ltds.core.errors import ConfigError, expected
 
 
 @torch.no_grad()
-def nearest_classes(semantics: Tensor, k: int) -> Tensor:
+def semantic_neighbours(semantics: Tensor, k: int) -> Tensor:
     """(C,k) the k classes of highest cosine, itself first, then by similarity, ties by index: semantics s (C,S).
 
     Eq. (7), first line: k_c = { i : s_c^T s_i in topk(Sim_c) }.

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-Start = Literal["first_visit", "zero"]
+PrototypeStart = Literal["first_visit", "zero"]
 
 
 @dataclass(frozen=True)
-class PrototypeView:
+class BlendedPrototypes:
     """The prototypes of the T domains of a batch, with that batch blended in.
 
     domains (T,), ascending indices into `Prototypes.value`; value v (T,C,D), the batch's part in the graph, the rest
@@ -32,7 +32,7 @@ class PrototypeView:
         """(T,C) the prototypes that `completed` projects: a domain with fewer than two has no batch statistics."""
         return self.present & (self.present.sum(1, keepdim=True) >= 2)
 
-    def detach(self) -> PrototypeView:
+    def detach(self) -> BlendedPrototypes:
         """The same prototypes outside any graph, as meta-test uses them."""
         return replace(self, value=self.value.detach(), rows=self.rows.detach())
 
@@ -54,7 +54,7 @@ class Prototypes(nn.Module):
         width: int,
         *,
         momentum: float = 0.5,
-        start: Start = "first_visit",
+        start: PrototypeStart = "first_visit",
         in_graph: bool = True,
         epsilon: float = 0.0,
         shared: bool = False,
@@ -65,7 +65,7 @@ class Prototypes(nn.Module):
         self.register_buffer("value", torch.zeros(kept, classes, width))
         self.register_buffer("present", torch.zeros(kept, classes, dtype=torch.bool))
 
-    def blended(self, features: Tensor, labels: Tensor, domains: Tensor) -> PrototypeView:
+    def blended(self, features: Tensor, labels: Tensor, domains: Tensor) -> BlendedPrototypes:
         """The view after this batch: features (N,D), labels (N,), domains (N,).
 
         Supplement, "Online Estimation": v_c <- .5 mean_{y_i = c} f(x_i) + .5 v_c (old) for each class c of the batch.
@@ -88,16 +88,16 @@ class Prototypes(nn.Module):
         value = self.value[visited].flatten(0, 1).index_copy(0, local, rows)
         present = self.present[visited].flatten().index_fill(0, local, True)
         shape = (len(visited), C)
-        return PrototypeView(visited, value.view(*shape, -1), present.view(shape), slots, rows)
+        return BlendedPrototypes(visited, value.view(*shape, -1), present.view(shape), slots, rows)
 
     @torch.no_grad()
-    def commit(self, view: PrototypeView) -> None:
+    def commit(self, view: BlendedPrototypes) -> None:
         """Write what the view's batch changed."""
         self.value.flatten(0, 1)[view.slots] = view.rows.to(self.value.dtype)
         self.present.flatten()[view.slots] = True
 
 
-def completed(view: PrototypeView, semantics: Tensor, to_semantic: Callable[[Tensor], Tensor]) -> Tensor:
+def completed_prototypes(view: BlendedPrototypes, semantics: Tensor, to_semantic: Callable[[Tensor], Tensor]) -> Tensor:
     """(T,C,S) s^: unit e(v) where a prototype is present, s elsewhere: semantics s (C,S), unit rows.
 
     s^n = e(v^n) . M^n + s . (1 - M^n). e runs once per domain, in order, over the present rows only, so that its

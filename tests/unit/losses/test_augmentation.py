@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from ltds.losses.augmentation import augmentation, augmented_logits, strength_at
+from ltds.losses.augmentation import augmentation_loss, augmented_logits, strength_at
 from ltds.losses.calibrated import log_counts
 from reference import equations as eq
 
@@ -32,7 +32,7 @@ def test_equals_the_slow_twin(full, C):
         logits = f @ own.T + b
         for counts in (None, n):
             log_n = None if counts is None else log_counts(torch.tensor(counts).double())
-            loss = augmentation(logits, labels, W, sigma, 2.5, log_n=log_n, true_weight=other)
+            loss = augmentation_loss(logits, labels, W, sigma, 2.5, log_n=log_n, true_weight=other)
             for i, y in enumerate(labels.tolist()):
                 fast_list = None if other is None else other.tolist()
                 twin = eq.aug(f[i].tolist(), y, W.tolist(), b.tolist(), sigma[y].tolist(), 2.5, counts, fast_list)
@@ -51,7 +51,7 @@ def test_bound_of_the_expected_loss(full):
     """Eq. (6) by Monte Carlo: no less than the mean loss of features drawn around f, and above plain cross-entropy."""
     W, b, f, sigma, labels = case(full, D=2, seed=3)
     W, strength = 0.4 * W, 1.5
-    bound = augmentation(f @ W.T + b, labels, W, sigma, strength)
+    bound = augmentation_loss(f @ W.T + b, labels, W, sigma, strength)
     matrices = sigma if full else torch.diag_embed(sigma)
     for i, y in enumerate(labels.tolist()):
         noise = torch.randn(100_000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(i))
@@ -72,7 +72,7 @@ def test_gradcheck_to_second_order(full):
     inputs = (W.requires_grad_(), f.requires_grad_(), (W.detach() + 0.3).requires_grad_())
 
     def loss(weight, features, other):
-        return augmentation(features @ weight.T + b, labels, weight, sigma, 0.7, true_weight=other)
+        return augmentation_loss(features @ weight.T + b, labels, weight, sigma, 0.7, true_weight=other)
 
     assert torch.autograd.gradcheck(loss, inputs)
     assert torch.autograd.gradgradcheck(loss, inputs)
@@ -80,7 +80,7 @@ def test_gradcheck_to_second_order(full):
 
 def test_sigma_is_a_constant():
     W, b, f, sigma, labels = case(False)
-    assert not augmentation(f @ W.T + b, labels, W, sigma.requires_grad_(), 1.0).requires_grad
+    assert not augmentation_loss(f @ W.T + b, labels, W, sigma.requires_grad_(), 1.0).requires_grad
 
 
 def test_float32_keeps_its_digits_far_from_the_origin():
@@ -107,7 +107,7 @@ def test_keeps_no_sample_by_class_by_feature_tensor(full):
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(remember, lambda x: x):
-        loss = augmentation(f @ W.T + b, labels, W, sigma, 1.0)
+        loss = augmentation_loss(f @ W.T + b, labels, W, sigma, 1.0)
         torch.autograd.grad(loss.sum(), W, create_graph=True)  # second order too
     assert max(sizes) <= max(N * D, C * D, N * C, sigma.numel())
     assert sum(size for size in sizes if size != sigma.numel()) < N * C * D

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from ltds.losses.class_alignment import class_alignment
+from ltds.losses.class_alignment import class_alignment_loss
 from reference import masf_reference
 
 FILE = Path(__file__).resolve().parents[3].parent / "shared" / "fixtures" / "worked_examples.json"
@@ -27,7 +27,7 @@ def test_masf_global() -> None:
     example = json.loads(FILE.read_text())["examples"]["masf_global"]
     given, wanted = example["inputs"], example["expected"]
     a, b = (torch.tensor(given[f"logits_{d}"], dtype=torch.float64) for d in "ab")
-    loss = class_alignment(a, torch.tensor(given["y_a"]), b, torch.tensor(given["y_b"]), temperature=given["T"])
+    loss = class_alignment_loss(a, torch.tensor(given["y_a"]), b, torch.tensor(given["y_b"]), temperature=given["T"])
     assert loss.item() == pytest.approx(wanted["loss"], abs=1e-12)
     assert loss.item() == pytest.approx(0.001373, abs=5e-7)
     assert loss.item() == pytest.approx(sum(wanted["sym_kl_by_class"].values()) / given["C"], abs=1e-12)
@@ -37,23 +37,23 @@ def test_masf_global() -> None:
 def test_it_is_the_slow_twin(seed: int) -> None:
     a, y_a, b, y_b = drawn(seed)
     twin = masf_reference.global_loss(a.tolist(), y_a.tolist(), b.tolist(), y_b.tolist(), 1.5)
-    got = class_alignment(a, y_a, b, y_b, temperature=1.5)
+    got = class_alignment_loss(a, y_a, b, y_b, temperature=1.5)
     assert got.item() == pytest.approx(float(twin), abs=1e-12)
     assert got.item() > 0
-    assert_close(class_alignment(b, y_b, a, y_a, temperature=1.5), got)
+    assert_close(class_alignment_loss(b, y_b, a, y_a, temperature=1.5), got)
 
 
 def test_its_gradient_is_right() -> None:
     a, y_a, b, y_b = drawn()
     assert torch.autograd.gradcheck(
-        lambda x, z: class_alignment(x, y_a, z, y_b), (a.requires_grad_(), b.requires_grad_())
+        lambda x, z: class_alignment_loss(x, y_a, z, y_b), (a.requires_grad_(), b.requires_grad_())
     )
 
 
 def test_a_class_of_one_domain_alone_gets_no_gradient() -> None:
     a, y_a, b, y_b = drawn()
     a.requires_grad_()
-    class_alignment(a, y_a, b, y_b).backward()
+    class_alignment_loss(a, y_a, b, y_b).backward()
     assert a.grad is not None
     assert (a.grad[~torch.isin(y_a, y_b)] == 0).all()
     assert (a.grad[torch.isin(y_a, y_b)] != 0).any()
@@ -62,9 +62,9 @@ def test_a_class_of_one_domain_alone_gets_no_gradient() -> None:
 def test_no_shared_class_and_equal_domains_give_nothing() -> None:
     a, _, b, _ = drawn()
     a.requires_grad_()
-    none = class_alignment(a, torch.zeros(9, dtype=torch.long), b, torch.ones(7, dtype=torch.long))
+    none = class_alignment_loss(a, torch.zeros(9, dtype=torch.long), b, torch.ones(7, dtype=torch.long))
     none.backward()
     assert none.item() == 0
     assert (a.grad == 0).all()
     labels = torch.arange(9) % 5
-    assert class_alignment(a, labels, a, labels).item() == 0
+    assert class_alignment_loss(a, labels, a, labels).item() == 0

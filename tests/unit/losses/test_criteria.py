@@ -18,7 +18,7 @@ from torch.testing import assert_close
 
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
-from ltds.losses.adjustment import adjusted_after_training, adjustment, smoothed_counts
+from ltds.losses.adjustment import adjusted_after_training, logit_adjustment, smoothed_counts
 from ltds.losses.calibrated import calibrated_cross_entropy
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.equalization import draw_ignored, equalized_cross_entropy, rare_classes
@@ -81,7 +81,7 @@ def test_logit_adjustment_worked_example(examples: dict[str, Any]) -> None:
     counts = torch.tensor(given_["counts"])
     for tau in ("1.5", "1", "0"):
         for n in (counts, counts / counts.sum()):
-            loss = calibrated_cross_entropy(logits, labels, adjustment(n, float(tau)))
+            loss = calibrated_cross_entropy(logits, labels, logit_adjustment(n, float(tau)))
             near(loss, wanted[f"loss_per_sample_tau{tau}"])
     one = criterion([given_["counts"]], name="adjusted", tau=1.5)
     near(one(logits, labels, torch.zeros(2, dtype=torch.long)), wanted["loss_per_sample_tau1.5"])

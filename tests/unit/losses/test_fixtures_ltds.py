@@ -10,16 +10,17 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from ltds.losses.alignment import align_prototypes, back_to_visual, prototype_contrast
-from ltds.losses.augmentation import augmentation, augmented_logits, strength_at
+from ltds.losses.augmentation import augmentation_loss, augmented_logits, strength_at
 from ltds.losses.calibrated import calibrated_cross_entropy, log_counts
-from ltds.losses.linear import linear_cross_entropy
-from ltds.losses.margin_contrast import semantic_logits, visual_to_semantic
+from ltds.losses.kernels.linear import linear_cross_entropy
+from ltds.losses.semantic_alignment import prototype_contrast, semantic_alignment_loss
+from ltds.losses.semantic_to_visual import semantic_to_visual_loss
+from ltds.losses.visual_to_semantic import semantic_logits, visual_to_semantic_loss
 from ltds.nn.inner_step import fast_weights, gradients
 from ltds.nn.projector import Projector
 from ltds.stats.covariance import OnlineCovariance
-from ltds.stats.neighbours import nearest_classes, neighbour_covariance
-from ltds.stats.prototypes import Prototypes, PrototypeView, completed
+from ltds.stats.neighbours import neighbour_covariance, semantic_neighbours
+from ltds.stats.prototypes import BlendedPrototypes, Prototypes, completed_prototypes
 from reference import equations as eq
 
 FILE = Path(__file__).resolve().parents[3].parent / "shared" / "fixtures" / "worked_examples.json"
@@ -68,10 +69,10 @@ def test_l_z2s(examples):
     sphere = {"margin": given["alpha"], "temperature": given["tau"]}
     log_n = log_counts(given["counts_per_domain"])[given["domains"]]
     close(semantic_logits(projected, labels, s, **sphere), wanted["logits_after_margin_and_scale"])
-    plain = visual_to_semantic(projected, labels, s, **sphere)
+    plain = visual_to_semantic_loss(projected, labels, s, **sphere)
     close(plain, wanted["per_sample_plain"])
     close(plain.mean(), wanted["mean_plain"])
-    calibrated = visual_to_semantic(projected, labels, s, log_n=log_n, **sphere)
+    calibrated = visual_to_semantic_loss(projected, labels, s, log_n=log_n, **sphere)
     close(calibrated, wanted["per_sample_calibrated"])
     close(calibrated.mean(), wanted["mean_calibrated"])
     (gradient,) = torch.autograd.grad(calibrated.mean(), projected)
@@ -90,13 +91,13 @@ def test_l_s2s(examples, fused):
     close(prototype_contrast(n, m, **sphere).mean(), wanted["mean_n_to_m"])
     two, three = torch.stack([m, n]), torch.stack([m, n, o])
     sphere["fused"] = fused
-    close(align_prototypes(two, s, to_semantics=False, **sphere), wanted["symmetrised"])
-    released = align_prototypes(two, s, to_semantics=False, negatives="released", **sphere)
+    close(semantic_alignment_loss(two, s, to_semantics=False, **sphere), wanted["symmetrised"])
+    released = semantic_alignment_loss(two, s, to_semantics=False, negatives="released", **sphere)
     close(released, wanted["released_code_symmetrised"])
     close(2 * released - wanted["mean_n_to_m"], wanted["released_code_i_to_j_mean"])
-    close(align_prototypes(m[None], s, **sphere), wanted["mean_m_to_s"])
-    pairs = align_prototypes(three, s, to_semantics=False, **sphere)
-    both = align_prototypes(three, s, **sphere)
+    close(semantic_alignment_loss(m[None], s, **sphere), wanted["mean_m_to_s"])
+    pairs = semantic_alignment_loss(three, s, to_semantics=False, **sphere)
+    both = semantic_alignment_loss(three, s, **sphere)
     close(pairs, wanted["L_S2S_three_domains_pairs_only"])
     close(both - pairs, wanted["L_S2S_three_domains_to_s_only"])
     close(both, wanted["L_S2S_three_domains_paper"])
@@ -138,8 +139,8 @@ def test_l_s2z_pipeline(examples, fused):
     s, mask = given["s_unit"], given["mask"].bool()
     close(e(given["v_n"][mask]), wanted["e_of_v_valid_rows"])
     nothing = torch.empty(0)
-    view = PrototypeView(torch.tensor([0]), given["v_n"][None], mask[None], nothing, nothing)
-    table = completed(view, s, e)
+    view = BlendedPrototypes(torch.tensor([0]), given["v_n"][None], mask[None], nothing, nothing)
+    table = completed_prototypes(view, s, e)
     close(table[0], wanted["s_hat_unit"])
     visual = d(table[0])
     close(visual, wanted["v_hat"])
@@ -152,13 +153,13 @@ def test_l_s2z_pipeline(examples, fused):
     close(linear_cross_entropy(visual, W, b, classes, fused=fused), wanted["cls_mean"])
     per_class = prototype_contrast(torch.nn.functional.normalize(cycled, dim=1), s, **sphere)
     close(per_class, wanted["cycle_s2s_form_per_class"])
-    close(visual_to_semantic(cycled, classes, s, **sphere), wanted["cycle_z2s_form_per_class"])
+    close(visual_to_semantic_loss(cycled, classes, s, **sphere), wanted["cycle_z2s_form_per_class"])
     everything = (visual[None], W, b, cycled[None], s)
     only_cycle = {"weights": (0.0, 1.0), "fused": fused, **sphere}
-    close(back_to_visual(*everything, **only_cycle), wanted["cycle_s2s_form_mean"])
-    close(back_to_visual(*everything, cycle="z2s", **only_cycle), wanted["cycle_z2s_form_mean"])
-    close(back_to_visual(*everything, fused=fused, **sphere), wanted["L_s2z_paper"])
-    released = back_to_visual(*everything, cycle="z2s", weights=(0.5, 0.5), fused=fused, **sphere)
+    close(semantic_to_visual_loss(*everything, **only_cycle), wanted["cycle_s2s_form_mean"])
+    close(semantic_to_visual_loss(*everything, cycle="z2s", **only_cycle), wanted["cycle_z2s_form_mean"])
+    close(semantic_to_visual_loss(*everything, fused=fused, **sphere), wanted["L_s2z_paper"])
+    released = semantic_to_visual_loss(*everything, cycle="z2s", weights=(0.5, 0.5), fused=fused, **sphere)
     close(released, wanted["L_s2z_released_code"])
 
 
@@ -177,7 +178,7 @@ def test_covariance_online(examples, name, full, initial):
 
 def test_sigma_prime_topk(examples):
     given, wanted = load(examples, "sigma_prime_topk")
-    near = nearest_classes(given["s"], given["k"])
+    near = semantic_neighbours(given["s"], given["k"])
     assert near.tolist() == wanted["topk_index"]
     close(neighbour_covariance(given["sigma"], near, given["n"]), wanted["sigma_prime_full"])
     diagonal = given["sigma"].diagonal(dim1=1, dim2=2).contiguous()
@@ -192,13 +193,13 @@ def test_l_aug(examples, form):
     sigma, strength = given[f"sigma_prime_{form}"], given["lambda"]
     logits = f @ W.T + b
     close(augmented_logits(logits, labels, W, sigma, strength), wanted[f"aug_logits_{form}"])
-    plain = augmentation(logits, labels, W, sigma, strength)
+    plain = augmentation_loss(logits, labels, W, sigma, strength)
     close(plain, wanted[f"plain_{form}_per_sample"])
     close(plain.mean(), wanted[f"plain_{form}_mean"])
-    calibrated = augmentation(logits, labels, W, sigma, strength, log_n=log_counts(given["counts"]))
+    calibrated = augmentation_loss(logits, labels, W, sigma, strength, log_n=log_counts(given["counts"]))
     close(calibrated, wanted[f"calibrated_{form}_per_sample"])
     close(calibrated.mean(), wanted[f"calibrated_{form}_mean"])
-    close(augmentation(logits, labels, W, sigma, 0.0), wanted["ce_without_augmentation"])
+    close(augmentation_loss(logits, labels, W, sigma, 0.0), wanted["ce_without_augmentation"])
     if form == "full":
         close(torch.autograd.grad(calibrated.mean(), W)[0], wanted["grad_calibrated_full_mean_wrt_W"])
 
@@ -207,7 +208,7 @@ def test_l_aug_bounds_the_exact_expectation(examples):
     """Eq. (6): the left side by quadrature, the right side ours; and the printed Eq. (8), which forgets f."""
     given, wanted = load(examples, "l_aug")
     W, b, f, labels = given["W"], given["b"], given["f"], given["labels"]
-    bound = augmentation(f @ W.T + b, labels, W, given["sigma_prime_full"], given["lambda"])
+    bound = augmentation_loss(f @ W.T + b, labels, W, given["sigma_prime_full"], given["lambda"])
     for i, y in enumerate(labels.tolist()):
         sigma = given["sigma_prime_full"][y].tolist()
         exact = eq.expected_cross_entropy(f[i].tolist(), y, W.tolist(), b.tolist(), sigma, given["lambda"])
@@ -287,9 +288,9 @@ def test_l_mz2s(examples):
     given, wanted = load(examples, "l_mz2s")
     sphere = {"margin": given["alpha"], "temperature": given["tau"]}
     log_n = log_counts(given["counts_meta_test_domain"])
-    to_s = visual_to_semantic(given["e_of_f"], given["labels"], given["s_unit"], log_n=log_n, **sphere).mean()
+    to_s = visual_to_semantic_loss(given["e_of_f"], given["labels"], given["s_unit"], log_n=log_n, **sphere).mean()
     tables = given["s_hat_prime"]
-    to_prototypes = visual_to_semantic(given["e_of_f"], given["labels"], tables, log_n=log_n, **sphere)
+    to_prototypes = visual_to_semantic_loss(given["e_of_f"], given["labels"], tables, log_n=log_n, **sphere)
     close(to_s, wanted["to_s_mean"])
     close(to_prototypes.mean(1), wanted["to_prototypes_mean_per_domain"])
     close(to_s + to_prototypes.mean(), wanted["L_MZ2S"])

@@ -11,9 +11,9 @@ from torch import nn
 
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
-from ltds.nn.backbones import BackboneSettings, build_backbone, feature_width, load_weights
+from ltds.nn.backbones import BackboneSettings, build_backbone, feature_dim_of, load_weights
 from ltds.nn.efficientnet import imagenet_weights
-from ltds.nn.networks import fresh_copy
+from ltds.nn.networks import reinitialised_copy
 
 
 def parameters(module: nn.Module) -> int:
@@ -34,7 +34,7 @@ def parameters(module: nn.Module) -> int:
 def test_sizes(name: str, expected: int, features: int) -> None:
     backbone = build_backbone(BackboneSettings(name=name))
     assert parameters(backbone) == expected
-    assert feature_width(backbone, 64) == features
+    assert feature_dim_of(backbone, 64) == features
 
 
 @pytest.mark.parametrize(("stem", "side"), [("imagenet", 16), ("medium", 32), ("small", 64)])
@@ -100,9 +100,9 @@ def make_map() -> nn.Module:
 
 def test_a_user_s_own_backbone_by_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    assert feature_width(build_backbone(BackboneSettings(name="test_backbones:make_flat")), 8) == 5
+    assert feature_dim_of(build_backbone(BackboneSettings(name="test_backbones:make_flat")), 8) == 5
     with pytest.raises(ConfigError, match=r"features \(N,D\), but got \(1, 4, 6, 6\)"):
-        feature_width(build_backbone(BackboneSettings(name="test_backbones:make_map")), 8)
+        feature_dim_of(build_backbone(BackboneSettings(name="test_backbones:make_map")), 8)
     with pytest.raises(ConfigError, match=r"to be a torch.nn.Module, but got a BackboneSettings"):
         build_backbone(BackboneSettings(name="ltds.nn.backbones:BackboneSettings"))
 
@@ -144,5 +144,5 @@ def test_efficientnet_is_drawn_anew_unless_it_was_trained() -> None:
     pytest.importorskip("efficientnet_lite_pytorch", reason="needs ltds[efficientnet]")
     for weights, same in (("", False), ("imagenet", True)):
         backbone = build_backbone(BackboneSettings(name="efficientnet-lite0", weights=weights))
-        pairs = zip(backbone.parameters(), fresh_copy(backbone).parameters(), strict=True)
+        pairs = zip(backbone.parameters(), reinitialised_copy(backbone).parameters(), strict=True)
         assert all(torch.equal(a, b) for a, b in pairs) == same

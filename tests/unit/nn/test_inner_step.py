@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from ltds.nn.inner_step import call_with, fast_weights, gradients, part
+from ltds.nn.inner_step import call_with, fast_weights, gradients, submodule_weights
 
 
 def model():
@@ -115,4 +115,4 @@ def test_running_statistics_move_only_if_asked(update):
 
 def test_part():
     weights = {"e.0.weight": torch.ones(1), "e.1.bias": torch.ones(1), "encoder.bias": torch.ones(1)}
-    assert list(part(weights, "e")) == ["0.weight", "1.bias"]
+    assert list(submodule_weights(weights, "e")) == ["0.weight", "1.bias"]

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ltds.nn.backbones import BackboneSettings, build_backbone
-from ltds.nn.networks import fresh_copy, fresh_network
+from ltds.nn.networks import new_domain_network, reinitialised_copy
 
 
 def same(one: nn.Module, other: nn.Module) -> bool:
@@ -22,7 +22,7 @@ def same(one: nn.Module, other: nn.Module) -> bool:
 def test_a_resnet_is_drawn_anew_by_its_own_law(name: str) -> None:
     torch.manual_seed(0)
     backbone = build_backbone(BackboneSettings(name=name, width=16))
-    twin = fresh_copy(backbone)
+    twin = reinitialised_copy(backbone)
     for (key, old), new in zip(backbone.named_parameters(), twin.parameters(), strict=True):
         assert new is not old
         if new.ndim == 4:  # Kaiming normal, fan-out: variance 2 / (outputs x kernel area)
@@ -37,7 +37,7 @@ def test_a_resnet_is_drawn_anew_by_its_own_law(name: str) -> None:
 def test_the_tiny_network_is_drawn_anew_too() -> None:
     torch.manual_seed(0)
     backbone = build_backbone(BackboneSettings(name="tiny"))
-    copies = [fresh_copy(backbone) for _ in range(2)]
+    copies = [reinitialised_copy(backbone) for _ in range(2)]
     assert not same(copies[0], backbone)
     assert not same(copies[0], copies[1])
     bound = (1 / 27) ** 0.5  # torch's rule for 3 x 3 x 3 inputs
@@ -50,26 +50,26 @@ def test_weights_from_a_file_are_kept_in_every_copy(tmp_path: Path) -> None:
     torch.save(trained.state_dict(), tmp_path / "weights.pth")
     backbone = build_backbone(BackboneSettings(width=8, weights=str(tmp_path / "weights.pth")))
     assert same(backbone, trained)
-    assert same(fresh_copy(backbone), trained)
+    assert same(reinitialised_copy(backbone), trained)
 
 
 def test_a_user_s_network_is_kept_unless_it_says_how_to_draw_itself() -> None:
     plain = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
-    assert same(fresh_copy(plain), plain)
+    assert same(reinitialised_copy(plain), plain)
 
     class Own(nn.Linear):
         def reset_parameters(self) -> None:
             nn.init.normal_(self.weight, 100.0)
 
     own = Own(3, 2, bias=False)
-    assert not same(fresh_copy(own), own)
-    assert float(fresh_copy(own).weight.detach().mean()) == pytest.approx(100, abs=3)
+    assert not same(reinitialised_copy(own), own)
+    assert float(reinitialised_copy(own).weight.detach().mean()) == pytest.approx(100, abs=3)
 
 
 def test_the_classifier_is_always_new() -> None:
     torch.manual_seed(0)
     head = nn.Linear(4, 3)
-    network = fresh_network(nn.Identity(), head)
+    network = new_domain_network(nn.Identity(), head)
     assert network.classifier.weight.shape == (3, 4)
     assert not torch.equal(network.classifier.weight, head.weight)
     images = torch.randn(2, 4)

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from ltds.core.errors import DataError
 from ltds.semantics.attributes import from_attributes_csv, from_awa2
-from ltds.stats.neighbours import nearest_classes
+from ltds.stats.neighbours import semantic_neighbours
 
 AWA2 = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "awa2"
 
@@ -108,7 +108,7 @@ def test_real_awa2():
     assert len(embeddings.provenance["attributes"]) == 85
     assert embeddings.provenance["attributes"][:2] == ["black", "white"]
     assert_close(embeddings.vectors.norm(dim=1), torch.ones(50))
-    near = nearest_classes(embeddings.vectors, 2)[:, 1]
+    near = semantic_neighbours(embeddings.vectors, 2)[:, 1]
     names = embeddings.names
     assert names[near[names.index("lion")]] in {"tiger", "leopard", "bobcat", "wolf"}
     assert names[near[names.index("humpback+whale")]] == "blue+whale"

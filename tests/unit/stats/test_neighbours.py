@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from ltds.core.errors import ConfigError
-from ltds.stats.neighbours import nearest_classes, neighbour_covariance
+from ltds.stats.neighbours import neighbour_covariance, semantic_neighbours
 from reference import equations as eq
 
 
@@ -18,7 +18,7 @@ def test_equals_the_slow_twin(k, full):
     s = torch.randn(6, 4, generator=generator)
     sigma = torch.rand(6, 3, 3, generator=generator, dtype=torch.float64)
     sigma = sigma if full else sigma[:, 0]
-    near = nearest_classes(s, k)
+    near = semantic_neighbours(s, k)
     assert near.tolist() == eq.top_k(s.double().tolist(), k)
     for counts in (torch.tensor([100.0, 3, 0, 7, 50, 1]), torch.tensor([100, 3, 0, 7, 50, 1]), None):
         twin = eq.sigma_prime(sigma.tolist(), near.tolist(), None if counts is None else counts.tolist())
@@ -28,12 +28,12 @@ def test_equals_the_slow_twin(k, full):
 
 def test_ties_go_by_index_and_the_class_itself_is_first():
     s = torch.tensor([[1.0, 0], [3, 0], [0, 1], [2, 0], [0, 5]])
-    assert nearest_classes(s, 3).tolist() == [[0, 1, 3], [1, 0, 3], [2, 4, 0], [3, 0, 1], [4, 2, 0]]
+    assert semantic_neighbours(s, 3).tolist() == [[0, 1, 3], [1, 0, 3], [2, 4, 0], [3, 0, 1], [4, 2, 0]]
 
 
 def test_one_neighbour_is_the_identity():
     sigma = torch.rand(5, 3)
-    near = nearest_classes(torch.randn(5, 2), 1)
+    near = semantic_neighbours(torch.randn(5, 2), 1)
     for counts in (torch.tensor([4.0, 0, 2, 0, 1]), None):
         assert_close(neighbour_covariance(sigma, near, counts), sigma, rtol=0, atol=1e-7)
 
@@ -47,7 +47,7 @@ def test_without_any_counted_neighbour_a_class_keeps_its_own():
 
 def test_blocks_of_rows_do_not_change_the_neighbours():
     s = torch.randn(2100, 8, generator=torch.Generator().manual_seed(0))
-    near = nearest_classes(s, 4)  # two blocks
+    near = semantic_neighbours(s, 4)  # two blocks
     unit = torch.nn.functional.normalize(s.double(), dim=1)
     assert torch.equal(near, (unit @ unit.T).topk(4, dim=1).indices)
 
@@ -55,4 +55,4 @@ def test_blocks_of_rows_do_not_change_the_neighbours():
 @pytest.mark.parametrize("k", [0, 4])
 def test_impossible_numbers_are_refused(k):
     with pytest.raises(ConfigError, match="between 1 and the 3 classes"):
-        nearest_classes(torch.randn(3, 2), k)
+        semantic_neighbours(torch.randn(3, 2), k)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from ltds.stats.prototypes import Prototypes, PrototypeView, completed
+from ltds.stats.prototypes import BlendedPrototypes, Prototypes, completed_prototypes
 from reference import equations as eq
 
 K, C, D, S = 3, 4, 3, 2
@@ -25,7 +25,7 @@ def batch(seed, N=7, domains=(0, 2)):
 
 def view_of(value, present):
     nothing = torch.empty(0)
-    return PrototypeView(torch.arange(len(value)), value, present, nothing, nothing)
+    return BlendedPrototypes(torch.arange(len(value)), value, present, nothing, nothing)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_completion_equals_the_slow_twin():
     e = smooth_projector()
     linear, norm = e[0], e[1]
     parameters = [p.tolist() for p in (linear.weight, linear.bias, norm.weight, norm.bias)]
-    tables = completed(view_of(value, present), s, e)
+    tables = completed_prototypes(view_of(value, present), s, e)
     for n in range(4):
         twin = eq.complete(
             value[n].tolist(),
@@ -139,7 +139,7 @@ def test_completion_calls_e_once_per_domain_with_two_prototypes_in_order():
         seen.append(rows)
         return rows[:, :S]
 
-    completed(view_of(value, present), F.normalize(torch.randn(C, S), dim=1), e)
+    completed_prototypes(view_of(value, present), F.normalize(torch.randn(C, S), dim=1), e)
     assert [len(rows) for rows in seen] == [2, 4]
     assert torch.equal(seen[0], value[0, :2])
 
@@ -148,7 +148,7 @@ def test_completion_passes_the_gradient_to_present_rows_only():
     value = torch.rand(1, C, D, dtype=torch.float64, requires_grad=True)
     present = torch.tensor([[1, 0, 1, 1]]).bool()
     s = F.normalize(torch.randn(C, S, dtype=torch.float64), dim=1)
-    table = completed(view_of(value, present), s, nn.Linear(D, S).double())
+    table = completed_prototypes(view_of(value, present), s, nn.Linear(D, S).double())
     (gradient,) = torch.autograd.grad(table.square().flip(-1).cumsum(-1).sum(), value)
     assert (gradient[0, 1] == 0).all()
     assert (gradient[0, [0, 2, 3]].abs().sum(1) > 0).all()

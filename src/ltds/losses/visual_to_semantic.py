@@ -1,4 +1,4 @@
-"""Margin contrast of visual features with class embeddings on the unit sphere: the paper's L_z2s."""
+"""Contrast of visual features with class embeddings on the unit sphere, with a margin: L_z2s, Eq. (3)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def semantic_logits(projected: Tensor, labels: Tensor, table: Tensor, *, margin:
     q_c = (u(e(f(x)))^T t_c - alpha [c = y]) / tau with u(x) = x / max(|x|, 1e-12): projected e(f(x)) (N,S), of any
     length; labels (N,); table t (..., C, S) with unit rows.
     """
-    with torch.autocast(table.device.type, enabled=False):  # over tau, the error of a half precision cosine is a tenth
+    with torch.autocast(table.device.type, enabled=False):  # half precision cosines over tau are off by about 0.1
         cosine = F.normalize(projected.to(table.dtype), dim=-1) @ table.transpose(-1, -2)
     true = labels[:, None] == torch.arange(table.shape[-2], device=labels.device)
     return (cosine - margin * true.to(cosine.dtype)) / temperature
 
 
-def visual_to_semantic(
+def visual_to_semantic_loss(
     projected: Tensor,
     labels: Tensor,
     table: Tensor,

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ltds.losses.fused import ROWS, refuse_second_order, takes_fused
+from ltds.losses.kernels import tiles
+from ltds.losses.kernels.choice import refuse_second_order, uses_fused
 
 
 def linear_cross_entropy(
@@ -16,10 +17,10 @@ def linear_cross_entropy(
 ) -> Tensor:
     """Mean of CE(W x + b, y) over rows x, a scalar: rows (M,D), weight (C,D), bias (C,), labels (M,).
 
-    Fused (see `fused.py`): blocks of rows, loss and gradients together, no (M,C) tensor, differentiable once.
+    Fused: blocks of rows, loss and gradients together, no (M,C) tensor, differentiable once.
     """
     rows = rows.to(weight.dtype)
-    if takes_fused(fused, len(weight)):
+    if uses_fused(fused, len(weight)):
         loss: Tensor = _LinearCrossEntropy.apply(rows, weight, bias, labels)  # type: ignore[no-untyped-call]
         return loss
     return F.cross_entropy(F.linear(rows, weight, bias), labels)
@@ -31,8 +32,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         total = rows.new_zeros(())
         by_rows, by_weight, by_bias = torch.empty_like(rows), torch.zeros_like(weight), torch.zeros_like(bias)
         with torch.autocast(rows.device.type, enabled=False):
-            for start in range(0, len(rows), ROWS):
-                block = slice(start, start + ROWS)
+            for start in range(0, len(rows), tiles.ROWS):
+                block = slice(start, start + tiles.ROWS)
                 logits, true = torch.addmm(bias, rows[block], weight.T), labels[block, None]
                 highest = logits.amax(1, keepdim=True)
                 total += (highest - logits.gather(1, true)).sum()

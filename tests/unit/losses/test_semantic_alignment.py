@@ -8,11 +8,12 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from ltds.core.errors import ConfigError
-from ltds.losses import fused as fused_module
-from ltds.losses import linear as linear_module
-from ltds.losses.alignment import align_prototypes, back_to_visual, prototype_contrast
-from ltds.losses.fused import FUSED_FROM, in_range
-from ltds.losses.linear import linear_cross_entropy
+from ltds.losses.kernels import contrast_pass
+from ltds.losses.kernels import tiles as tiling
+from ltds.losses.kernels.choice import FUSED_FROM, in_range
+from ltds.losses.kernels.linear import linear_cross_entropy
+from ltds.losses.semantic_alignment import prototype_contrast, semantic_alignment_loss
+from ltds.losses.semantic_to_visual import semantic_to_visual_loss
 from reference import equations as eq
 
 SPHERE = {"margin": 0.1, "temperature": 1 / 30}
@@ -34,9 +35,8 @@ def heads(T, C, D=4, seed=0):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of a few rows, so that small tables cross many block borders."""
-    monkeypatch.setattr(fused_module, "ROWS", 6)
-    monkeypatch.setattr(fused_module, "COLUMNS", 7)
-    monkeypatch.setattr(linear_module, "ROWS", 6)
+    monkeypatch.setattr(tiling, "ROWS", 6)
+    monkeypatch.setattr(tiling, "COLUMNS", 7)
 
 
 @pytest.mark.parametrize("C", [2, 4])
@@ -55,7 +55,7 @@ def test_pair_equals_the_slow_twin(C):
 def test_all_pairs_equal_the_slow_twin(T, C, negatives, to_semantics, fused):
     t, s = tables(T, C)
     options = {"negatives": negatives, "to_semantics": to_semantics}
-    loss = align_prototypes(t, s, fused=fused, **options, **SPHERE)
+    loss = semantic_alignment_loss(t, s, fused=fused, **options, **SPHERE)
     twin = eq.align(t.tolist(), s.tolist(), 0.1, 1 / 30, negatives == "released", to_semantics)
     assert loss.item() == pytest.approx(float(twin), abs=1e-11)
 
@@ -66,7 +66,7 @@ def test_all_pairs_equal_the_slow_twin(T, C, negatives, to_semantics, fused):
 def test_back_to_visual_equals_the_slow_twin(T, cycle, fused):
     visual, W, b = heads(T, 4)
     cycled, s = tables(T, 4)
-    loss = back_to_visual(visual, W, b, 3 * cycled, s, weights=(0.7, 0.4), cycle=cycle, fused=fused, **SPHERE)
+    loss = semantic_to_visual_loss(visual, W, b, 3 * cycled, s, weights=(0.7, 0.4), cycle=cycle, fused=fused, **SPHERE)
     twins = [
         eq.s2z(v, W.tolist(), b.tolist(), c, s.tolist(), 0.1, 1 / 30, (0.7, 0.4), 1.0 if cycle == "s2s" else 0.0)
         for v, c in zip(visual.tolist(), (3 * cycled).tolist(), strict=True)
@@ -81,7 +81,7 @@ def test_back_to_visual_equals_the_slow_twin(T, cycle, fused):
 def test_fused_equals_plain_with_its_gradient(T, C, negatives, to_semantics):
     t, s = tables(T, C)
     options = {"negatives": negatives, "to_semantics": to_semantics, **SPHERE}
-    losses = [align_prototypes(t, s, fused=fused, **options) for fused in (True, False)]
+    losses = [semantic_alignment_loss(t, s, fused=fused, **options) for fused in (True, False)]
     assert_close(*losses, rtol=0, atol=1e-11)
     if T > 1 or to_semantics:
         assert_close(*(torch.autograd.grad(2 * loss, t)[0] for loss in losses), rtol=0, atol=1e-11)
@@ -93,7 +93,7 @@ def test_fused_equals_plain_with_its_gradient(T, C, negatives, to_semantics):
 def test_fused_cycle_and_classification_equal_plain(C, cycle):
     inputs = [*heads(3, C), tables(3, C)[0]]
     s = tables(3, C)[1]
-    losses = [back_to_visual(*inputs, s, cycle=cycle, fused=fused, **SPHERE) for fused in (True, False)]
+    losses = [semantic_to_visual_loss(*inputs, s, cycle=cycle, fused=fused, **SPHERE) for fused in (True, False)]
     assert_close(*losses, rtol=0, atol=1e-11)
     for pair in zip(*(torch.autograd.grad(loss, inputs) for loss in losses), strict=True):
         assert_close(*pair, rtol=0, atol=1e-11)
@@ -101,8 +101,8 @@ def test_fused_cycle_and_classification_equal_plain(C, cycle):
 
 def test_fused_in_float32_agrees_with_float64():
     t, s = tables(3, 300, S=32, dtype=torch.float32)
-    single = align_prototypes(t, s, fused=True, **SPHERE)
-    double = align_prototypes(t.detach().double().requires_grad_(), s.double(), fused=True, **SPHERE)
+    single = semantic_alignment_loss(t, s, fused=True, **SPHERE)
+    double = semantic_alignment_loss(t.detach().double().requires_grad_(), s.double(), fused=True, **SPHERE)
     assert single.item() == pytest.approx(double.item(), rel=1e-5)
 
 
@@ -111,17 +111,17 @@ def test_gradcheck():
     t, s = tables(3, 4, S=3)
     soft = {"margin": 0.1, "temperature": 0.5}
     for fused in (False, True):
-        assert torch.autograd.gradcheck(lambda x, f=fused: align_prototypes(x, s, fused=f, **soft), t)
+        assert torch.autograd.gradcheck(lambda x, f=fused: semantic_alignment_loss(x, s, fused=f, **soft), t)
         inputs = (*heads(2, 4), tables(2, 4, S=3)[0])
-        assert torch.autograd.gradcheck(lambda *x, f=fused: back_to_visual(*x, s, fused=f, **soft), inputs)
-    assert torch.autograd.gradgradcheck(lambda x: align_prototypes(x, s, fused=False, **soft), t)
+        assert torch.autograd.gradcheck(lambda *x, f=fused: semantic_to_visual_loss(*x, s, fused=f, **soft), inputs)
+    assert torch.autograd.gradgradcheck(lambda x: semantic_alignment_loss(x, s, fused=False, **soft), t)
 
 
 def test_fused_refuses_second_order_aloud():
     t, s = tables(2, 4)
     W, b = heads(2, 5, D=5)[1:]
     for loss in (
-        align_prototypes(t, s, fused=True, **SPHERE),
+        semantic_alignment_loss(t, s, fused=True, **SPHERE),
         linear_cross_entropy(t[0], W, b, torch.arange(4), fused=True),
     ):
         with pytest.raises(ConfigError, match="fused=False"):
@@ -140,15 +140,15 @@ def test_temperature_too_low_for_float32_takes_the_plain_way():
     assert in_range(t, 0.1, 1 / 50)
     assert not in_range(t, 0.1, 1 / 200)
     cold = {"margin": 0.1, "temperature": 1 / 200}
-    loss = align_prototypes(t, s, fused=True, **cold)
-    twin = align_prototypes(t.double(), s.double(), fused=False, **cold)
+    loss = semantic_alignment_loss(t, s, fused=True, **cold)
+    twin = semantic_alignment_loss(t.double(), s.double(), fused=False, **cold)
     assert loss.item() == pytest.approx(twin.item(), rel=1e-4)
 
 
 def test_semantics_that_learn_get_their_gradient():
     t, s = tables(2, 4)
     s.requires_grad_()
-    pairs = [torch.autograd.grad(align_prototypes(t, s, fused=f, **SPHERE), s)[0] for f in (True, False)]
+    pairs = [torch.autograd.grad(semantic_alignment_loss(t, s, fused=f, **SPHERE), s)[0] for f in (True, False)]
     assert_close(*pairs)
     assert pairs[0].abs().max() > 0
 
@@ -157,14 +157,14 @@ def test_semantics_that_learn_get_their_gradient():
 @pytest.mark.parametrize("options", [{}, {"negatives": "released"}, {"to_semantics": False}])
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_copies_of_the_semantics_change_nothing(share, options, kept, small_blocks, monkeypatch):
-    monkeypatch.setattr(fused_module, "KEPT_BYTES", kept)
+    monkeypatch.setattr(contrast_pass, "KEPT_BYTES", kept)
     t, s = tables(3, 17)
     own = torch.rand(3, 17, generator=torch.Generator().manual_seed(1)) < share
     own[2] = False  # a domain without prototypes
     filled = torch.where(own[..., None], t, s)
     losses = [
-        align_prototypes(filled, s, fused=True, own=own, **options, **SPHERE),
-        align_prototypes(filled, s, fused=False, **options, **SPHERE),
+        semantic_alignment_loss(filled, s, fused=True, projected=own, **options, **SPHERE),
+        semantic_alignment_loss(filled, s, fused=False, **options, **SPHERE),
     ]
     assert_close(losses[0], losses[1], rtol=1e-11, atol=0)
     fused, plain = (torch.autograd.grad(loss, t, retain_graph=True)[0] for loss in losses)
@@ -175,7 +175,7 @@ def test_copies_of_the_semantics_get_no_gradient():
     t, s = tables(2, 5)
     own = torch.tensor([[True, True, False, True, False], [False, True, True, True, True]])
     filled = torch.where(own[..., None], t, s).detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(align_prototypes(filled, s, own=own, fused=True, **SPHERE), filled)
+    (gradient,) = torch.autograd.grad(semantic_alignment_loss(filled, s, projected=own, fused=True, **SPHERE), filled)
     assert (gradient[~own] == 0).all()
     assert (gradient[own] != 0).any(dim=1).all()
 
@@ -198,7 +198,9 @@ def test_automatic_choice_keeps_memory_linear_in_classes():
     def kept(C):
         t, s = tables(3, C, S=8, dtype=torch.float32)
         visual, W, b = (x.detach().float().requires_grad_() for x in heads(3, C))
-        return saved_bytes(lambda: align_prototypes(t, s, **SPHERE) + back_to_visual(visual, W, b, t, s, **SPHERE))
+        return saved_bytes(
+            lambda: semantic_alignment_loss(t, s, **SPHERE) + semantic_to_visual_loss(visual, W, b, t, s, **SPHERE)
+        )
 
     assert kept(4 * FUSED_FROM) < 4.2 * kept(FUSED_FROM)
 
@@ -206,8 +208,8 @@ def test_automatic_choice_keeps_memory_linear_in_classes():
 @pytest.mark.parametrize("fused", [False, True])
 def test_autocast_does_not_coarsen_the_cosines(fused):
     t, s = tables(2, 6, dtype=torch.float32)
-    loss = align_prototypes(t, s, fused=fused, **SPHERE)
+    loss = semantic_alignment_loss(t, s, fused=fused, **SPHERE)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert_close(align_prototypes(t, s, fused=fused, **SPHERE), loss, rtol=1e-6, atol=0)
-        coarse = align_prototypes(t.bfloat16(), s, fused=fused, **SPHERE)
+        assert_close(semantic_alignment_loss(t, s, fused=fused, **SPHERE), loss, rtol=1e-6, atol=0)
+        coarse = semantic_alignment_loss(t.bfloat16(), s, fused=fused, **SPHERE)
     assert coarse.dtype == torch.float32
