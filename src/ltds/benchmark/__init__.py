@@ -1,1 +1,1 @@
-"""Many runs: the grid that names them, the executors that make them, and where they stand."""
+"""Many runs: the grid that defines them, the executors that train them, and their status."""

@@ -1,4 +1,4 @@
-"""Cells on a Ray cluster: one task a cell, started again elsewhere when its node is lost."""
+"""Cells on a Ray cluster: one task per cell, started again on another node when its node is lost."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ltds.benchmark.grid import Cell
-from ltds.benchmark.work import fail, work
+from ltds.benchmark.grid import GridCell
+from ltds.benchmark.run_cell import fail, run_cell
 from ltds.core.errors import ConfigError
 
 RETRIES = 3  # of a task whose node or process was lost
 
 
-class Cluster:
+class RayExecutor:
     """Ray at `address`: "auto" for the cluster of this machine, "local" to start one here, or HOST:PORT.
 
-    The dataset lies on a path that every node sees. So do the run directories, and then a lost node's cell goes on
-    elsewhere from its checkpoint; or, with `fetch`, a node trains on its own disk and sends the finished run back,
-    and a lost node's cell begins anew. `cpus` and `gpus` are what one run asks Ray for.
+    Every node must see the dataset under the same path. By default the run directories are on such a path too, and the
+    cell of a lost node is resumed on another one from its checkpoint. With `fetch` a node trains on its local disk and
+    sends the finished run back; the cell of a lost node then starts again from the beginning.
+    `cpus` and `gpus` are the resources that one run requests from Ray.
     """
 
     def __init__(self, address: str, cpus: int = 1, gpus: float = 0.0, fetch: bool = False) -> None:
         self.address, self.cpus, self.gpus, self.fetch = address, cpus, gpus, fetch
 
-    def submit(self, cells: Iterable[Cell]) -> Iterator[Cell]:
-        """Each cell when it is over, done or failed."""
+    def submit(self, cells: Iterable[GridCell]) -> Iterator[GridCell]:
+        """Yield each cell when it has ended, done or failed."""
         ray = _ray()
         started = not ray.is_initialized()
         if started:
@@ -43,9 +44,9 @@ class Cluster:
                 (ready,), _ = ray.wait(list(waiting), num_returns=1)
                 cell = waiting.pop(ready)
                 try:
-                    sent = ray.get(ready)
-                    if sent is not None:
-                        _unpack(sent, cell.run.path)
+                    archive = ray.get(ready)
+                    if archive is not None:
+                        _unpack(archive, cell.run.path)
                 except ray.exceptions.RayError as error:
                     fail(cell.run, f"{type(error).__name__}: lost {RETRIES + 1} times. {error}")
                 yield cell
@@ -53,7 +54,7 @@ class Cluster:
             if started:
                 ray.shutdown()
 
-    def _send(self, task: Any, cell: Cell) -> Any:
+    def _send(self, task: Any, cell: GridCell) -> Any:
         named = task.options(name=cell.run.path.name)
         return named.remote(str(cell.run.path.resolve()), cell.config.to_dict(), self.cpus)
 
@@ -64,36 +65,37 @@ class Cluster:
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise ConfigError(
                 f"Expected a Ray cluster at '{self.address}', but got: {error} "
-                "Start one with 'ray start --head', or use --ray local."
+                "Start one (see Ray's documentation), or use the address 'local'.",
+                arguments=["ray=local"],
             ) from error
 
 
 def _shared_cell(path: str, config: dict[str, Any], threads: int) -> None:
-    """What a node does. A lost node may not have noticed it yet: the lock on the run keeps two from training it."""
-    work(Path(path), config, threads)
+    """What a node does. A lost node may still be training: the lock on the run keeps two nodes from training it."""
+    run_cell(Path(path), config, threads)
 
 
 def _fetched_cell(path: str, config: dict[str, Any], threads: int) -> bytes:
-    """The same on the node's own disk: the run directory as a tar archive."""
+    """The same on the local disk of the node; returns the run directory as a tar archive."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / Path(path).name
-        work(run, config, threads)
+        run_cell(run, config, threads)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(run, arcname=".")
         return packed.getvalue()
 
 
-def _unpack(sent: bytes, path: Path) -> None:
-    """Put a run that a node sent in its place, whole or not at all; nothing in it can leave its folder."""
+def _unpack(archive: bytes, path: Path) -> None:
+    """Write the run that a node sent to `path`, whole or not at all; no file in it can end up outside of `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetched-") as folder:
-        with tarfile.open(fileobj=io.BytesIO(sent)) as archive:
-            archive.extractall(folder, filter="data")
-        if path.exists():  # of an earlier try that failed
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="data")
+        if path.exists():  # from an earlier attempt that failed
             shutil.rmtree(path)
         os.replace(folder, path)
-        Path(folder).mkdir()  # what the end of the block removes
+        Path(folder).mkdir()  # because the end of the block removes it
 
 
 def _ray() -> Any:
@@ -101,6 +103,7 @@ def _ray() -> Any:
         import ray
     except ImportError as error:
         raise ConfigError(
-            "Expected Ray for --ray, but it is not installed. Type: pip install 'ltds[ray]', or use --jobs alone."
+            "Expected Ray to be installed for training on a cluster, but it is not. "
+            "Type: pip install 'ltds[ray]', or train on this machine."
         ) from error
     return ray

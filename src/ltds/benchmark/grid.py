@@ -1,4 +1,4 @@
-"""A grid: methods x held-out domains x seeds x variants of settings, and the cells that it makes."""
+"""A grid: methods x held-out domains x seeds x variants of settings, and the cells (runs) it consists of."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.identity import identity
 
-PLAIN = ""  # the variant of a grid that has none
+PLAIN = ""  # the name of the only variant, where a grid defines none
 
 
 class Grid(Settings):
-    """What a benchmark consists of, as its TOML file says it.
+    """The content of a benchmark's TOML file."""
 
-    `held_out` empty: every domain in turn. [settings] holds settings of all runs, by group as in a run's config.toml;
-    each [variants.NAME] holds settings that one more copy of the grid has, its own data.held_out too;
-    [by_method.NAME] holds settings of one method alone, of its group [method].
-    """
-
-    data: str
-    methods: tuple[str, ...] = Field(min_length=1)
-    held_out: tuple[str, ...] = ()
-    seeds: tuple[NonNegativeInt, ...] = (0, 1, 2)
-    settings: dict[str, Any] = Field(default_factory=dict)
-    variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    by_method: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    data: str = Field(description="Dataset folder, or the name of an embedded dataset")
+    methods: tuple[str, ...] = Field(min_length=1, description="Methods to train, as `ltds methods` lists them")
+    held_out: tuple[str, ...] = Field((), description="Domains to hold out in turn; empty: every domain")
+    seeds: tuple[NonNegativeInt, ...] = Field((0, 1, 2), description="Each cell is trained once per seed")
+    settings: dict[str, Any] = Field(
+        default_factory=dict, description="Settings of all runs, grouped as in a run's config.toml"
+    )
+    variants: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="Copies of the whole grid by name, each with settings that differ"
+    )
+    by_method: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="Settings of single methods by name, from the group [method]"
+    )
 
     @model_validator(mode="after")
     def _no_settings_of_absent_methods(self) -> Grid:
@@ -45,8 +46,8 @@ class Grid(Settings):
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One run of a grid: where it lies and all that decides it."""
+class GridCell:
+    """One run of a grid: its directory and its complete settings."""
 
     run: RunDirectory
     config: RunConfig
@@ -54,7 +55,7 @@ class Cell:
 
     @property
     def method(self) -> str:
-        """The method's name, with its variant where the grid has some."""
+        """The method's name, with the variant's name where the grid has variants."""
         return f"{self.config.method_name} ({self.variant})" if self.variant else self.config.method_name
 
     @property
@@ -67,40 +68,40 @@ class Cell:
 
 
 def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
-    """The grid in a TOML file, with what was given on the command line over it.
+    """The grid in a TOML file; values in `given` replace those of the file.
 
-    Other methods than the file's leave its settings of single methods behind, where they are not among them.
+    Where `given` names other methods, the file's settings of methods that are not among them are dropped.
     """
     tables = read_toml(file)
     if "methods" in given and "by_method" in tables:
-        parse(Grid, merge(given, tables))  # as the file stands its own methods must use all of it
+        parse(Grid, merge(given, tables))  # the unchanged file must be valid too
         kept = {name: settings for name, settings in tables["by_method"].items() if name in given["methods"]}
         tables = {**tables, "by_method": kept}
     return parse(Grid, merge(tables, given))
 
 
-def cells_of(grid: Grid, out: Path, open_data: Callable[[str], Manifest]) -> list[Cell]:
-    """Every run of the grid, in an order that fills the table evenly: seed by seed, domain by domain.
+def cells_of(grid: Grid, out: Path, open_data: Callable[[str], Manifest]) -> list[GridCell]:
+    """Every run of the grid, ordered by seed, then domain, so that the first results cover the whole table.
 
-    Every mistake in any of them is reported at once, before anything is trained.
+    All mistakes in all of them are reported at once, before anything is trained.
     """
     opened: dict[str, Manifest] = {}
     variants = grid.variants or {PLAIN: {}}
-    cells: list[Cell] = []
+    cells: list[GridCell] = []
     problems: dict[str, None] = {}
     for seed in grid.seeds:
-        for variant, own in variants.items():
-            settings = merge(grid.settings, own)
+        for variant, changes in variants.items():
+            settings = merge(grid.settings, changes)
             source = settings.get("data", {}).get("root", grid.data)
             manifest = opened.setdefault(source, opened.get(source) or open_data(source))
-            own_domain = settings.get("data", {}).get("held_out")
-            for domain in _domains(grid, manifest) if own_domain is None else (own_domain,):
+            fixed_domain = settings.get("data", {}).get("held_out")
+            for domain in _domains(grid, manifest) if fixed_domain is None else (fixed_domain,):
                 for method in grid.methods:
                     layer = _layer(manifest, domain, method, seed)
-                    alone = {"method": grid.by_method.get(method, {})}
+                    of_method = {"method": grid.by_method.get(method, {})}
                     try:
-                        config = resolve(settings, alone, layer, dataset=manifest.name)
-                        cells.append(Cell(_place(out, config, manifest), config, variant))
+                        config = resolve(settings, of_method, layer, dataset=manifest.name)
+                        cells.append(GridCell(_run_directory(out, config, manifest), config, variant))
                     except LtdsError as error:
                         problems[f"{method}: {error}"] = None
     if problems:
@@ -123,8 +124,8 @@ def _domains(grid: Grid, manifest: Manifest) -> tuple[str, ...]:
     return grid.held_out or manifest.domains
 
 
-def _place(out: Path, config: RunConfig, manifest: Manifest) -> RunDirectory:
-    """The run directory of a config: readable, and named by the hash of all that decides the run."""
+def _run_directory(out: Path, config: RunConfig, manifest: Manifest) -> RunDirectory:
+    """The run directory of a config: a readable name, then a hash of everything that affects the result."""
     words = (config.method_name, config.data.held_out or "none", str(config.run.seed))
     readable = "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
     return RunDirectory(out / "runs" / f"{readable}-{identity(config, manifest)[:12]}")

@@ -1,4 +1,4 @@
-"""The runner: which cells are left, and what happens to them, whatever executes them."""
+"""The runner: find the cells that are not finished, and have an executor train them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from ltds.benchmark.grid import Cell
-from ltds.benchmark.standing import write_index
+from ltds.benchmark.grid import GridCell
+from ltds.benchmark.status import write_index
 from ltds.core.errors import CheckpointError
 from ltds.core.files import LockedError, locked
 from ltds.core.progress import SILENT, Progress
@@ -17,31 +17,32 @@ from ltds.data.manifest import Manifest
 
 
 class Executor(Protocol):
-    """Brings cells to their end, somewhere, and gives each back when it is over: done, or recorded as failed."""
+    """Trains cells somewhere, and yields each when it has ended: done, or recorded as failed."""
 
-    def submit(self, cells: Iterable[Cell]) -> Iterator[Cell]: ...
+    def submit(self, cells: Iterable[GridCell]) -> Iterator[GridCell]: ...
 
 
 @contextmanager
-def held(out: Path) -> Iterator[None]:
-    """Keep a second runner out of the folder; to look at the first one there is --status."""
+def exclusive(out: Path) -> Iterator[None]:
+    """Keep a second benchmark out of the folder while the block runs."""
     try:
         with locked(out):
             yield
     except LockedError as error:
         raise CheckpointError(
             f"Expected '{out}' to be free, but another benchmark is running in it. "
-            f"Look at it with: ltds benchmark --status {out}"
+            "Wait for it, look at its status, or choose another folder.",
+            arguments=[f"status={out}", "out"],
         ) from error
 
 
 def run_cells(
-    cells: Sequence[Cell], executor: Executor, out: Path, retry_failed: bool = False, progress: Progress = SILENT
-) -> Iterator[Cell]:
-    """Bring every cell to its end that has not reached it, and give each back then.
+    cells: Sequence[GridCell], executor: Executor, out: Path, retry_failed: bool = False, progress: Progress = SILENT
+) -> Iterator[GridCell]:
+    """Train every cell that is not finished, and yield each when it has ended.
 
-    A finished cell is never repeated, an interrupted one goes on from its checkpoint, a failed one is left alone
-    unless `retry_failed`. Images are decoded once, before the cells need them.
+    A finished cell is never repeated, an interrupted one is resumed from its checkpoint, a failed one is skipped
+    unless `retry_failed`. Images are decoded once, before the first cell starts.
     """
     write_index(out, cells)
     if retry_failed:

@@ -1,4 +1,4 @@
-"""`ltds benchmark`: a whole grid of runs that survives anything, and a look at one that is under way."""
+"""`ltds benchmark`: a grid of runs that can be stopped and continued at any time, and the status of one."""
 
 from __future__ import annotations
 
@@ -12,42 +12,43 @@ from ltds.cli.screen import SCREEN
 from ltds.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ltds.benchmark.grid import Cell, Grid
+    from ltds.benchmark.grid import Grid, GridCell
     from ltds.benchmark.runner import Executor
 
 
 def benchmark(
     grid: Annotated[
-        Path | None, typer.Argument(help="TOML file with data, methods, held_out, seeds, settings.")
+        Path | None, typer.Argument(help="TOML file with data, methods, held_out, seeds and settings.")
     ] = None,
-    data: Annotated[str, typer.Option(help="Dataset: 'bestiary' (embedded) or a folder with a manifest.")] = "",
-    methods: Annotated[str, typer.Option(help="Names from 'ltds methods', with commas between.")] = "",
-    held_out: Annotated[str, typer.Option(help="Domains to hold out in turn, with commas between, or 'all'.")] = "",
-    seeds: Annotated[str, typer.Option(help="Numbers with commas between.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder of the benchmark (default: runs/NAME of the grid).")] = None,
+    data: Annotated[str, typer.Option(help="Dataset: 'bestiary' (built in) or a dataset folder.")] = "",
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas; 'ltds methods' lists them.")] = "",
+    held_out: Annotated[str, typer.Option(help="Domains to hold out in turn, separated by commas, or 'all'.")] = "",
+    seeds: Annotated[str, typer.Option(help="Numbers separated by commas, e.g. 0,1,2.")] = "",
+    out: Annotated[Path | None, typer.Option(help="Folder to write to (default: runs/NAME of the grid file).")] = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="One setting for all runs. May be repeated.")
+        list[str] | None, typer.Option("--set", help="A setting for all runs, NAME=VALUE. May be repeated.")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time; cores are shared among them. Default: cores.")] = (
+    jobs: Annotated[int, typer.Option(min=1, help="Runs to train at the same time; they share the CPU cores.")] = (
         os.cpu_count() or 1
     ),
     ray: Annotated[str, typer.Option(help="Run on a Ray cluster: its address, 'auto', or 'local' to start one.")] = "",
-    cpus: Annotated[int, typer.Option(min=1, help="With --ray: CPU cores that one run asks for.")] = 1,
-    gpus: Annotated[float, typer.Option(min=0, help="With --ray: GPUs that one run asks for, e.g. 0.5.")] = 0.0,
+    cpus: Annotated[int, typer.Option(min=1, help="With --ray: CPU cores for each run.")] = 1,
+    gpus: Annotated[float, typer.Option(min=0, help="With --ray: GPUs for each run, e.g. 0.5.")] = 0.0,
     fetch: Annotated[
-        bool, typer.Option("--fetch", help="With --ray: nodes train on their own disk and send finished runs back.")
+        bool,
+        typer.Option("--fetch", help="With --ray: train on the nodes' local disks, send finished runs back."),
     ] = False,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write event files for TensorBoard, next to each log.jsonl.")
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")] = False,
-    status: Annotated[Path | None, typer.Option(help="Only look at the benchmark in this folder.")] = None,
+    status: Annotated[Path | None, typer.Option(help="Only show the status of the benchmark in this folder.")] = None,
 ) -> None:
-    """Train methods x held-out domains x seeds, each in a run directory of its own.
+    """Train every combination of methods, held-out domains and seeds, each in its run directory.
 
     Example: ltds benchmark --data bestiary --methods agg,bsce,ltds --seeds 0,1,2 --out runs/mine
 
-    Stopped in any way, the same command goes on where it was. A run that fails is recorded and stops no other.
+    If it is stopped, the same command continues it. A run that fails is recorded; the others go on.
     """
     if status is not None:
         _show_status(status)
@@ -60,13 +61,13 @@ def benchmark(
     if tensorboard:
         require_tensorboard()
     wanted = _grid(grid, data, methods, held_out, seeds, [*events, *(overrides or [])])
-    place = out or Path("runs") / (grid.stem if grid else "benchmark")
-    cells = cells_of(wanted, place, open_data)
-    _run(cells, place, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
+    folder = out or Path("runs") / (grid.stem if grid else "benchmark")
+    cells = cells_of(wanted, folder, open_data)
+    _run(cells, folder, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
 
 
 def _grid(file: Path | None, data: str, methods: str, held_out: str, seeds: str, overrides: list[str]) -> Grid:
-    """The grid of the file, or of the options alone, or the file's with the options over it."""
+    """The grid from the file, from the options, or from both; options replace what the file says."""
     from ltds.benchmark.grid import Grid, read_grid
     from ltds.core.config import parse, parse_overrides
 
@@ -93,61 +94,61 @@ def _grid(file: Path | None, data: str, methods: str, held_out: str, seeds: str,
 
 def _seed(text: str) -> int:
     if not text.strip().isdecimal():
-        raise ConfigError(f"Expected --seeds to be numbers with commas between, but got '{text}'. Write --seeds 0,1,2.")
+        raise ConfigError(f"Expected --seeds to be numbers separated by commas, but got '{text}'. Write --seeds 0,1,2.")
     return int(text)
 
 
 def _executor(jobs: int, ray: str, cpus: int, gpus: float, fetch: bool) -> Executor:
     if ray:
-        from ltds.benchmark.cluster import Cluster
+        from ltds.benchmark.cluster import RayExecutor
 
-        return Cluster(ray, cpus, gpus, fetch)
+        return RayExecutor(ray, cpus, gpus, fetch)
     if fetch or gpus or cpus > 1:
         raise ConfigError(
             "Expected --cpus, --gpus and --fetch only with --ray, but got one without it. Add --ray auto."
         )
-    from ltds.benchmark.local import Local
+    from ltds.benchmark.local import LocalExecutor
 
-    return Local(jobs)
+    return LocalExecutor(jobs)
 
 
-def _run(cells: list[Cell], out: Path, executor: Executor, jobs: int, retry_failed: bool) -> None:
-    from ltds.benchmark.runner import held, run_cells
+def _run(cells: list[GridCell], out: Path, executor: Executor, jobs: int, retry_failed: bool) -> None:
+    from ltds.benchmark.runner import exclusive, run_cells
     from ltds.cli.live import watching
 
-    with held(out):
-        SCREEN.say(f"{len(cells)} runs in {out}; the same command goes on where it stopped.")
+    with exclusive(out):
+        SCREEN.say(f"{len(cells)} runs in {out}. If it is stopped, the same command continues it.")
         try:
-            over = run_cells(cells, executor, out, retry_failed, SCREEN)
-            with watching(cells, jobs) as news:
-                for cell in over:
-                    news(cell)
+            ended = run_cells(cells, executor, out, retry_failed, SCREEN)
+            with watching(cells, jobs) as show_ended:
+                for cell in ended:
+                    show_ended(cell)
         except KeyboardInterrupt:
-            SCREEN.say("Interrupted. The same command goes on where it stopped.")
+            SCREEN.say("Interrupted. The same command continues it.")
             raise
-        _conclude(out)
+        _show_results(out)
 
 
-def _conclude(out: Path) -> None:
-    """The table of what is finished, and a line for each failure."""
-    from ltds.benchmark.standing import read_index, standing_of
+def _show_results(out: Path) -> None:
+    """Print the table of the finished runs, and a line for each failure."""
+    from ltds.benchmark.status import cell_status, read_index
     from ltds.cli.report import show
     from ltds.reporting.collect import collect
 
-    standings = [standing_of(place) for place in read_index(out)]
-    failed = [s for s in standings if s.state == "failed"]
-    if any(s.state == "done" for s in standings):
-        show(collect([s.place.run.path for s in standings if s.state == "done"]))
-    for standing in failed:
-        SCREEN.say(f"Failed: {standing.place.run.path.name}: {standing.error}")
+    statuses = [cell_status(cell) for cell in read_index(out)]
+    failed = [s for s in statuses if s.state == "failed"]
+    if any(s.state == "done" for s in statuses):
+        show(collect([s.cell.run.path for s in statuses if s.state == "done"]))
+    for status in failed:
+        SCREEN.say(f"Failed: {status.cell.run.path.name}: {status.error}")
     if failed:
-        SCREEN.say(f"{len(failed)} of {len(standings)} runs failed. Try them again with --retry-failed.")
+        SCREEN.say(f"{len(failed)} of {len(statuses)} runs failed. Try them again with --retry-failed.")
         raise typer.Exit(1)
-    SCREEN.say(f"Page: ltds report {out} --out report.html")
+    SCREEN.say(f"For a report page: ltds report {out} --out report.html")
 
 
 def _show_status(out: Path) -> None:
-    from ltds.benchmark.standing import read_index, standing_of
+    from ltds.benchmark.status import cell_status, read_index
     from ltds.cli.live import status_table
 
-    status_table([standing_of(place) for place in read_index(out)])
+    status_table([cell_status(cell) for cell in read_index(out)])

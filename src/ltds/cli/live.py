@@ -1,4 +1,4 @@
-"""A benchmark under way, to look at: bars on a terminal, a line for each finished run elsewhere."""
+"""The progress of a running benchmark: bars on a terminal, a line for each finished run elsewhere."""
 
 from __future__ import annotations
 
@@ -15,116 +15,116 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ltds.benchmark.standing import Place, Standing, means, standing_of, time_left
+from ltds.benchmark.status import CellStatus, IndexedCell, cell_status, means, time_left
 from ltds.cli.screen import SCREEN
 
 if TYPE_CHECKING:
-    from ltds.benchmark.grid import Cell
+    from ltds.benchmark.grid import GridCell
 
 METRICS = (("acc_u", "Acc-U"), ("acc", "Acc"), ("h_oracle", "H oracle"))
-REFRESH = 1.0  # seconds between looks at the run directories
+REFRESH = 1.0  # seconds between two readings of the run directories
 
 
 @contextmanager
-def watching(cells: Sequence[Cell], jobs: int) -> Iterator[Callable[[Cell], None]]:
-    """Show the cells while the block runs; call what it gives with each cell that is over."""
-    places = [Place(cell.run, cell.method, cell.held_out, cell.seed) for cell in cells]
+def watching(cells: Sequence[GridCell], jobs: int) -> Iterator[Callable[[GridCell], None]]:
+    """Show the progress while the block runs. Call the function that it yields with each cell that has ended."""
+    indexed = [IndexedCell(cell.run, cell.method, cell.held_out, cell.seed) for cell in cells]
     if SCREEN.bars:
-        with Live(_View(places, jobs), console=Console(stderr=True), refresh_per_second=4, transient=True):
+        with Live(_LiveView(indexed, jobs), console=Console(stderr=True), refresh_per_second=4, transient=True):
             yield lambda cell: None
         return
-    looks = _Looks(places)
-    yield lambda cell: _line(cell, looks(), jobs)
+    statuses = _StatusReader(indexed)
+    yield lambda cell: _line(cell, statuses(), jobs)
 
 
-class _Looks:
-    """Where all cells stand; a done one is read once, however often one looks."""
+class _StatusReader:
+    """Reads the status of all cells; that of a finished cell is read only once."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
-        self._places = places
-        self._settled: dict[Place, Standing] = {}
+    def __init__(self, cells: Sequence[IndexedCell]) -> None:
+        self._cells = cells
+        self._done: dict[IndexedCell, CellStatus] = {}
 
-    def __call__(self) -> list[Standing]:
-        return [self._look(place) for place in self._places]
+    def __call__(self) -> list[CellStatus]:
+        return [self._read(cell) for cell in self._cells]
 
-    def _look(self, place: Place) -> Standing:
-        if place not in self._settled:
-            found = standing_of(place)
-            if found.state != "done":
-                return found
-            self._settled[place] = found
-        return self._settled[place]
+    def _read(self, cell: IndexedCell) -> CellStatus:
+        if cell not in self._done:
+            status = cell_status(cell)
+            if status.state != "done":
+                return status
+            self._done[cell] = status
+        return self._done[cell]
 
 
-def _line(cell: Cell, standings: Sequence[Standing], jobs: int) -> None:
-    """One line of news, for logs."""
-    own = next(s for s in standings if s.place.run == cell.run)
-    over = sum(s.state in ("done", "failed") for s in standings)
-    if own.summary:
-        outcome = ", ".join(f"{name} {100 * v:.1f}" for key, name in METRICS if (v := own.summary.get(key)) is not None)
+def _line(cell: GridCell, statuses: Sequence[CellStatus], jobs: int) -> None:
+    """Print one line about a cell that has ended, for logs."""
+    status = next(s for s in statuses if s.cell.run == cell.run)
+    ended = sum(s.state in ("done", "failed") for s in statuses)
+    if status.summary:
+        values = [(name, status.summary.get(key)) for key, name in METRICS]
+        outcome = ", ".join(f"{name} {100 * value:.1f}" for name, value in values if value is not None)
     else:
-        outcome = f"FAILED: {own.error}"
-    left = time_left(standings, jobs)
+        outcome = f"FAILED: {status.error}"
+    left = time_left(statuses, jobs)
     eta = f", about {_duration(left)} left" if left else ""
     SCREEN.say(
-        f"[{over}/{len(standings)}{eta}] {cell.method} held out {cell.held_out or 'none'} seed {cell.seed}: {outcome}"
+        f"[{ended}/{len(statuses)}{eta}] {cell.method} held out {cell.held_out or 'none'} seed {cell.seed}: {outcome}"
     )
 
 
-class _View:
-    """What the terminal shows; reads the run directories once a second, however often it is drawn."""
+class _LiveView:
+    """What the terminal shows. It reads the run directories once a second, however often it is drawn."""
 
-    def __init__(self, places: Sequence[Place], jobs: int) -> None:
-        self._look, self._jobs = _Looks(places), jobs
-        self._read, self._standings = 0.0, self._look()
+    def __init__(self, cells: Sequence[IndexedCell], jobs: int) -> None:
+        self._read_all, self._jobs = _StatusReader(cells), jobs
+        self._last_read, self._statuses = 0.0, self._read_all()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if time.monotonic() - self._read > REFRESH:
-            self._standings = self._look()
-            self._read = time.monotonic()
-        yield Group(_counts(self._standings, self._jobs), _bars(self._standings), _means(self._standings))
+        if time.monotonic() - self._last_read > REFRESH:
+            self._statuses = self._read_all()
+            self._last_read = time.monotonic()
+        yield Group(_counts(self._statuses, self._jobs), _bars(self._statuses), _means(self._statuses))
 
 
-def status_table(standings: Sequence[Standing]) -> None:
-    """Where a benchmark stands, on standard output."""
+def status_table(statuses: Sequence[CellStatus]) -> None:
+    """Print the status of a benchmark to standard output."""
     console = Console() if sys.stdout.isatty() else Console(width=200)
-    running = max(1, sum(s.state == "running" for s in standings))
-    console.print(_counts(standings, running), _bars(standings), _means(standings), sep="\n")
-    for standing in standings:
-        if standing.state in ("failed", "stopped"):
-            what = standing.error or f"no sign of life since step {standing.step} of {standing.steps}"
-            console.print(Text(f"{standing.state}: {standing.place.run.path.name}: {what}"))
+    running = max(1, sum(s.state == "running" for s in statuses))
+    console.print(_counts(statuses, running), _bars(statuses), _means(statuses), sep="\n")
+    for status in statuses:
+        if status.state in ("failed", "stopped"):
+            what = status.error or f"no progress since step {status.step} of {status.steps}"
+            console.print(Text(f"{status.state}: {status.cell.run.path.name}: {what}"))
 
 
-def _counts(standings: Sequence[Standing], jobs: int) -> Text:
-    counts = Counter(s.state for s in standings)
-    left = time_left(standings, jobs)
-    parts = [
-        f"{counts[state]} {state}" for state in ("done", "running", "stopped", "failed", "waiting") if counts[state]
-    ]
-    return Text(" · ".join([*parts, f"about {_duration(left)} left"] if left else parts))
+def _counts(statuses: Sequence[CellStatus], jobs: int) -> Text:
+    counts = Counter(s.state for s in statuses)
+    left = time_left(statuses, jobs)
+    states = [state for state in ("done", "running", "stopped", "failed", "waiting") if counts[state]]
+    texts = [f"{counts[state]} {state}" for state in states]
+    return Text(" · ".join([*texts, f"about {_duration(left)} left"] if left else texts))
 
 
-def _bars(standings: Sequence[Standing]) -> Table:
+def _bars(statuses: Sequence[CellStatus]) -> Table:
     table = Table.grid(padding=(0, 1))
-    for s in standings:
+    for s in statuses:
         if s.state == "running":
-            name = f"{s.place.method} · {s.place.held_out or 'none'} · {s.place.seed}"
+            name = f"{s.cell.method} · {s.cell.held_out or 'none'} · {s.cell.seed}"
             bar = ProgressBar(total=max(1, s.steps), completed=s.step, width=30)
             left = _duration(s.seconds_left) if s.seconds_left is not None else "?"
             table.add_row(Text(name), bar, Text(f"{s.step}/{s.steps}"), Text(f"{left} left", style="dim"))
     return table
 
 
-def _means(standings: Sequence[Standing]) -> Table:
+def _means(statuses: Sequence[CellStatus]) -> Table:
     table = Table(header_style="bold")
     table.add_column("Mean so far")
-    found = {name: means(standings, key) for key, name in METRICS}
-    for name in found:
+    columns = {name: means(statuses, key) for key, name in METRICS}
+    for name in columns:
         table.add_column(name, justify="right")
     table.add_column("Runs", justify="right")
-    for method, (_, runs) in found["Acc"].items():
-        shares = [f"{100 * column[method][0]:.1f}" if method in column else "-" for column in found.values()]
+    for method, (_, runs) in columns["Acc"].items():
+        shares = [f"{100 * column[method][0]:.1f}" if method in column else "-" for column in columns.values()]
         table.add_row(Text(method), *shares, str(runs))
     return table
 

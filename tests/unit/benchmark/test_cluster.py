@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ltds.benchmark.cluster import Cluster, _unpack
-from ltds.benchmark.grid import Cell, Grid, cells_of
+from ltds.benchmark.cluster import RayExecutor, _unpack
+from ltds.benchmark.grid import Grid, GridCell, cells_of
 from ltds.benchmark.runner import run_cells
 from ltds.core.config import parse
 from ltds.data.manifest import Manifest
@@ -31,9 +31,9 @@ def nodes() -> Iterator[Any]:
     cluster.shutdown()
 
 
-def cells(toy: Manifest, out: Path, epochs: int, seeds: list[int]) -> list[Cell]:
+def cells(toy: Manifest, out: Path, epochs: int, seeds: list[int]) -> list[GridCell]:
     settings = {
-        "data": {"size": 16, "batch": 8},
+        "data": {"size": 16, "batch_size": 8},
         "backbone": {"name": "tiny"},
         "schedule": {"epochs": epochs, "steps_per_epoch": 2},
         "run": {"device": "cpu"},
@@ -44,8 +44,8 @@ def cells(toy: Manifest, out: Path, epochs: int, seeds: list[int]) -> list[Cell]
 
 def test_no_cell_is_lost_or_doubled_when_a_node_is(toy: Manifest, tmp_path: Path, nodes: Any) -> None:
     wanted = cells(toy, tmp_path, 120, [0, 1, 2])
-    over: list[Cell] = []
-    submitted = run_cells(wanted, Cluster("auto"), tmp_path)
+    over: list[GridCell] = []
+    submitted = run_cells(wanted, RayExecutor("auto"), tmp_path)
     import threading
 
     thread = threading.Thread(target=lambda: over.extend(submitted))
@@ -67,7 +67,7 @@ def test_no_cell_is_lost_or_doubled_when_a_node_is(toy: Manifest, tmp_path: Path
 
 def test_runs_are_fetched_back_from_the_nodes_disks(toy: Manifest, tmp_path: Path, nodes: Any) -> None:
     (cell,) = cells(toy, tmp_path, 2, [5])
-    assert [c.run.path for c in run_cells([cell], Cluster("auto", fetch=True), tmp_path)] == [cell.run.path]
+    assert [c.run.path for c in run_cells([cell], RayExecutor("auto", fetch=True), tmp_path)] == [cell.run.path]
     assert cell.run.done
     assert cell.run.read_metrics()["summary"]["acc"] is not None
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [cell.run.path.name]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltds.benchmark.standing import Standing, means, read_index, standing_of, time_left
+from ltds.benchmark.status import CellStatus, cell_status, means, read_index, time_left
 from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
@@ -22,7 +22,13 @@ from ltds.evaluation.table import PredictionTable
 
 
 def options(toy: Manifest, out: Path, epochs: int = 3, methods: str = "agg,dc") -> list[str]:
-    settings = ["data.size=16", "data.batch=8", "backbone.name=tiny", "schedule.steps_per_epoch=2", "run.device=cpu"]
+    settings = [
+        "data.size=16",
+        "data.batch_size=8",
+        "backbone.name=tiny",
+        "schedule.steps_per_epoch=2",
+        "run.device=cpu",
+    ]
     given = [f"--set={setting}" for setting in [*settings, f"schedule.epochs={epochs}"]]
     where = ["--data", str(toy.root), "--held-out", "wax", "--seeds", "0", "--methods", methods, "--out", str(out)]
     return ["benchmark", *where, "--jobs", "2", *given]
@@ -158,16 +164,16 @@ def test_status_from_another_shell(straight: Path, tmp_path: Path) -> None:
 
 
 def test_where_cells_stand(straight: Path) -> None:
-    places = read_index(straight)
-    done = [standing_of(place) for place in places]
+    cells = read_index(straight)
+    done = [cell_status(cell) for cell in cells]
     assert [s.state for s in done] == ["done", "done"]
     average = means(done, "acc")
     assert average["agg"] == (done[0].summary["acc"], 1)  # type: ignore[index]
     assert time_left(done, 2) == 0
-    run = places[0].run
+    run = cells[0].run
     took = run.seconds()
-    waiting = Standing(places[0], "waiting")
-    running = Standing(places[0], "running", step=1, steps=5, seconds_left=40.0)
+    waiting = CellStatus(cells[0], "waiting")
+    running = CellStatus(cells[0], "running", step=1, steps=5, seconds_left=40.0)
     assert time_left([done[0], waiting, running], 2) == pytest.approx((took + 40.0) / 2)
     assert time_left([waiting], 2) is None
 
@@ -175,15 +181,15 @@ def test_where_cells_stand(straight: Path) -> None:
 def test_a_run_without_a_sign_of_life_counts_as_stopped(straight: Path, tmp_path: Path) -> None:
     import shutil
 
-    place = read_index(straight)[0]
+    cell = read_index(straight)[0]
     copy = RunDirectory(tmp_path / "copy")
-    shutil.copytree(place.run.path, copy.path)
+    shutil.copytree(cell.run.path, copy.path)
     copy.done_file.unlink()
-    moved = type(place)(copy, place.method, place.held_out, place.seed)
+    moved = type(cell)(copy, cell.method, cell.held_out, cell.seed)
     last = copy.journal_file.stat().st_mtime
-    found = standing_of(moved, now=last + 10)
+    found = cell_status(moved, now=last + 10)
     assert (found.state, found.step, found.steps) == ("running", 120, 120)
-    assert standing_of(moved, now=last + 1000).state == "stopped"
+    assert cell_status(moved, now=last + 1000).state == "stopped"
 
 
 def test_mistakes_on_the_command_line(toy: Manifest) -> None:

@@ -1,9 +1,7 @@
-"""The work of one cell: train it, go on with it, or write down why it failed. Every executor calls this."""
+"""One cell of a benchmark: train it, resume it, or record why it failed. Every executor calls this."""
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 import traceback
 from pathlib import Path
@@ -16,15 +14,15 @@ from ltds.engine.config import resolve
 from ltds.engine.start import create_run, resume_run
 
 
-def work(path: Path, config: dict[str, Any], threads: int) -> None:
-    """Bring the run in `path` to its end. An error is recorded beside it and raises nothing."""
+def run_cell(path: Path, config: dict[str, Any], threads: int) -> None:
+    """Train the run in `path` to its end. An error is recorded in the run directory instead of raised."""
     run = RunDirectory(path)
     try:
         if run.done:
             return
         _wait_until_free(run)
         if run.exists:
-            resume_run(run)  # with the threads it began with: bits depend on their number
+            resume_run(run)  # with the number of threads it started with: rounding depends on it
         else:
             config["run"]["threads"] = threads
             create_run(run, resolve(config), Manifest.read(Path(config["data"]["root"])))
@@ -33,7 +31,7 @@ def work(path: Path, config: dict[str, Any], threads: int) -> None:
 
 
 def _wait_until_free(run: RunDirectory, patience: float = 15.0) -> None:
-    """Give a process that a killed runner left behind the time to notice it and end."""
+    """Give a process whose runner was killed the time to notice that and end."""
     until = time.monotonic() + patience
     while True:
         try:
@@ -46,16 +44,5 @@ def _wait_until_free(run: RunDirectory, patience: float = 15.0) -> None:
 
 
 def fail(run: RunDirectory, error: str, trace: str = "") -> None:
-    """Record why a cell failed, for people and for `--retry-failed`."""
+    """Record why a cell failed, for the reader and so that it is not tried again unless asked for."""
     run.write_failure({"error": error, "traceback": trace, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
-
-
-def die_with(parent: int) -> None:
-    """End this process soon after its parent has ended, so that a killed runner leaves nobody training behind it."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,117 @@
+"""The status of a benchmark's cells, read from the run directories alone, so that any process can ask for it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ltds.benchmark.grid import GridCell
+from ltds.core.errors import ConfigError, LtdsError
+from ltds.core.files import write_json
+from ltds.core.runs import RunDirectory
+
+CellState = Literal["done", "failed", "running", "stopped", "waiting"]
+SILENCE = 120.0  # seconds without a new line in its journal after which a run counts as stopped
+INDEX = "cells.json"
+
+
+@dataclass(frozen=True)
+class IndexedCell:
+    """A cell as the index of the benchmark lists it: its labels and its run directory."""
+
+    run: RunDirectory
+    method: str
+    held_out: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class CellStatus:
+    """State and progress of a cell, and the summary of its metrics when it is done."""
+
+    cell: IndexedCell
+    state: CellState
+    step: int = 0
+    steps: int = 0
+    seconds_left: float | None = None
+    summary: dict[str, float | None] | None = None
+    error: str = ""
+
+
+def write_index(out: Path, cells: Sequence[GridCell]) -> None:
+    """Write down which cells the benchmark in `out` consists of."""
+    write_json(
+        out / INDEX,
+        [{"run": c.run.path.name, "method": c.method, "held_out": c.held_out, "seed": c.seed} for c in cells],
+    )
+
+
+def read_index(out: Path) -> list[IndexedCell]:
+    """The cells of the benchmark in `out`."""
+    try:
+        rows: list[dict[str, Any]] = json.loads((out / INDEX).read_text(encoding="utf-8"))
+        return [IndexedCell(RunDirectory(out / "runs" / r["run"]), r["method"], r["held_out"], r["seed"]) for r in rows]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ConfigError(
+            f"Expected '{out}' to be the folder of a benchmark, but its {INDEX} cannot be read ({error}). "
+            "Name the folder that the benchmark writes its output to."
+        ) from error
+
+
+def cell_status(cell: IndexedCell, now: float | None = None) -> CellStatus:
+    """The status of one cell. Reads only the last line of its journal."""
+    run = cell.run
+    if run.done:
+        try:
+            return CellStatus(cell, "done", summary=run.read_metrics()["summary"])
+        except (LtdsError, LookupError, TypeError):
+            return CellStatus(cell, "done")
+    failure = run.failure()
+    if failure is not None:
+        return CellStatus(cell, "failed", error=str(failure.get("error", "")))
+    if not run.exists:
+        return CellStatus(cell, "waiting")
+    step, seconds, age = run.last_line(now or time.time())
+    try:
+        steps = int(run.read_environment().get("steps", 0))
+    except (LtdsError, TypeError, ValueError):
+        steps = 0
+    left = (steps - step) * seconds if seconds else None
+    return CellStatus(cell, "running" if age < SILENCE else "stopped", step, steps, left)
+
+
+def time_left(statuses: Sequence[CellStatus], jobs: int) -> float | None:
+    """Estimated seconds until all cells are done, from the times of finished and running ones; None if unknown."""
+    seconds_by_method: dict[str, list[float]] = {}
+    for status in statuses:
+        seconds = status.cell.run.seconds() if status.state == "done" else None
+        if seconds:
+            seconds_by_method.setdefault(status.cell.method, []).append(seconds)
+    all_seconds = [seconds for values in seconds_by_method.values() for seconds in values]
+    mean_of_all = statistics.fmean(all_seconds) if all_seconds else None
+    total = 0.0
+    for status in statuses:
+        if status.state in ("done", "failed"):
+            continue
+        same_method = seconds_by_method.get(status.cell.method)
+        whole_run = statistics.fmean(same_method) if same_method else mean_of_all
+        left = status.seconds_left if status.seconds_left is not None else whole_run
+        if left is None:
+            return None
+        total += left
+    return total / jobs
+
+
+def means(statuses: Sequence[CellStatus], metric: str) -> dict[str, tuple[float, int]]:
+    """For each method: the mean of a metric over its finished cells, from 0 to 1, and the number of these cells."""
+    values: dict[str, list[float]] = {}
+    for status in statuses:
+        value = (status.summary or {}).get(metric)
+        if value is not None:
+            values.setdefault(status.cell.method, []).append(value)
+    return {method: (statistics.fmean(numbers), len(numbers)) for method, numbers in values.items()}
