@@ -112,7 +112,8 @@ class _Team:
         if kind == "error":
             error, trace = value
             error = error or RuntimeError("a worker process failed")
-            error.add_note(f"In the worker process:\n{trace}")
+            if trace:
+                error.add_note(f"In the worker process:\n{trace}")
             raise error
         if not give_back:
             got = "one that ended by itself or was ended by the system (often for lack of memory)"
@@ -139,6 +140,8 @@ class _Team:
                 self.results.put((number, answer))
         except (OSError, EOFError, pickle.UnpicklingError):
             self.results.put((number, ("ended", reported)))
+        except BaseException as error:  # of `advance`, such as Ctrl-C in a progress bar: raised again by `wait`
+            self.results.put((number, ("error", (error, ""))))
 
     def stop(self) -> None:
         """End the workers and wait for them and their threads."""

@@ -1,9 +1,9 @@
-"""Decoded images in memory-mapped files: built once per (manifest, size), with a bar, then opened in no time.
+"""Decoded images in memory-mapped files: built once for each manifest and size, then opened at once.
 
 `<root>/.cache/<checksum[:16]>-<size>/` holds `pixels-00000.u8`, ... (the (h,w,3) bytes of each image, one after the
-other, in the manifest's order, in at most FILES files of equally many images), `index.npy` (N,3: offset in its file,
-h, w) and `source.txt` (what it was made from). Images keep their aspect, so that random and central crops see what they
-would see in the file.
+other, in the manifest's order, in at most FILES files with equally many images), `index.npy` (N,3: offset in its file,
+h, w) and `source.txt` (a hash of what it was made from). Images keep their aspect ratio, so that random and central
+crops see what they would see in the original file.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from torch import Tensor
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.manifest import Manifest
-from ltds.data.parts import Decoded, Part, decode_parts
+from ltds.data.parallel_decode import DecodedImages, DecodeJob, decode_in_parallel
 from ltds.data.stylelist import require_styles
 
 LAYOUT = 3  # raise it when the files or the decoding change: caches made before are then built again
 INDEX, SOURCE = "index.npy", "source.txt"
-FILES, FEWEST = 64, 32  # files of pixels, which stay open; images in each, unless there are fewer
-WORTH_PROCESSES = 2**24  # bytes of image files: below, about half a second of decoding, processes do not pay
+MOST_FILES, FEWEST_IMAGES = 64, 32  # files of pixels, which stay open; images in each, unless there are fewer
+WORTH_PROCESSES = 2**24  # bytes of image files: fewer take half a second to decode, too little for more processes
 SHOWN = 10
 
 
@@ -48,28 +48,28 @@ class ImageCache:
     def open(
         cls, manifest: Manifest, size: int, *, workers: int | None = None, progress: Progress = SILENT
     ) -> ImageCache:
-        """The cache of this manifest and size; built first where there is none, or one that is damaged or stale.
+        """The cache of this manifest and size; built first where there is none, or where it is damaged or outdated.
 
-        Stale: the manifest, or the byte size or modification time of any image file, changed. Damaged: a file of the
-        cache is missing or has the wrong length (the pixels themselves are not checksummed).
+        Outdated: the manifest, or the byte size or modification time of any image file, changed. Damaged: a file of the
+        cache is missing or has the wrong length (the pixels themselves have no checksum).
         """
         if size < 1:
-            raise ConfigError(expected("the image size", "at least 1 pixel", size, "Use --set data.size=64."))
+            raise ConfigError(expected("the image size", "at least 1 pixel", size, "Set data.size to 64, for example."))
         folder = manifest.root / ".cache" / f"{manifest.checksum[:16]}-{size}"
-        source, weight = _source(manifest)
-        found = _read(folder, source, len(manifest))
-        if found is None:
+        source, total_bytes = _fingerprint(manifest)
+        index_and_pixels = _read(folder, source, len(manifest))
+        if index_and_pixels is None:
             require_styles(manifest.root)
             try:
-                processes = (workers or os.cpu_count() or 1) if weight >= WORTH_PROCESSES else 1
+                processes = (workers or os.cpu_count() or 1) if total_bytes >= WORTH_PROCESSES else 1
                 _build(manifest, size, folder, source, processes, progress)
             except OSError as error:
                 rule = "a folder that can be written to, with room for the decoded images"
-                remedy = "Make room or give yourself the right to write; or copy the dataset to where you have both."
+                remedy = "Free some space or change the permissions; or copy the dataset to another disk."
                 raise DataError(expected(f"'{folder.parent}'", rule, f"'{error}'", remedy)) from error
-            found = _read(folder, source, len(manifest))
-            assert found is not None, f"the cache just built in '{folder}' cannot be read"
-        return cls(manifest.checksum, size, *found)
+            index_and_pixels = _read(folder, source, len(manifest))
+            assert index_and_pixels is not None, f"the cache just built in '{folder}' cannot be read"
+        return cls(manifest.checksum, size, *index_and_pixels)
 
     def __len__(self) -> int:
         return len(self._index)
@@ -77,41 +77,42 @@ class ImageCache:
     def image(self, row: int) -> Tensor:
         """(3,h,w) uint8, a view into a memory-mapped file: read it, never write to it (clone it first)."""
         offset, height, width = self._index[row].tolist()
-        pixels = self._pixels[row // _length(len(self))]
+        pixels = self._pixels[row // _images_per_file(len(self))]
         return pixels[offset : offset + height * width * 3].view(height, width, 3).permute(2, 0, 1)
 
 
-def _source(manifest: Manifest) -> tuple[str, int]:
-    """What a cache is made from, in one hash: manifest, layout, each file's bytes and time of change. And all bytes.
+def _fingerprint(manifest: Manifest) -> tuple[str, int]:
+    """A hash of what a cache is made from (manifest, layout, byte size and modification time of each file), and the
+    size of all files together.
 
-    Reading each file's content instead would cost as much as building the cache.
+    Reading the contents of the files instead would take as long as building the cache.
     """
     digest = hashlib.sha256(f"{LAYOUT} {manifest.checksum}".encode())
-    weight = 0
+    total_bytes = 0
     for path in manifest.paths:
         try:
             status = os.stat(os.path.join(manifest.root, path))  # Path is three times slower
-            weight += status.st_size
+            total_bytes += status.st_size
             digest.update(f" {status.st_size} {status.st_mtime_ns}".encode())
-        except OSError:  # the build will decode it, fail, and name it
+        except OSError:  # the build will try to decode it, fail, and name it
             digest.update(b" missing")
-    return digest.hexdigest(), weight
+    return digest.hexdigest(), total_bytes
 
 
-def _length(rows: int) -> int:
-    """How many of so many images stand in one file: enough files for many processes, few enough to keep them open."""
-    return max(FEWEST, -(-rows // FILES))
+def _images_per_file(rows: int) -> int:
+    """How many of `rows` images share a file: enough files for many processes, few enough to keep them all open."""
+    return max(FEWEST_IMAGES, -(-rows // MOST_FILES))
 
 
 def _files(rows: int) -> list[tuple[str, slice]]:
-    """The files of pixels, and which of so many images stand in each."""
-    length = _length(rows)
+    """The names of the files of pixels, and which of `rows` images are in each."""
+    length = _images_per_file(rows)
     firsts = range(0, rows, length)
     return [(f"pixels-{i:05d}.u8", slice(first, min(first + length, rows))) for i, first in enumerate(firsts)]
 
 
 def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list[Tensor]] | None:
-    """Index and mapped pixels, or None where there is no whole, current cache."""
+    """Index and mapped pixels, or None where there is no complete and current cache."""
     files = _files(rows)
     try:
         if (folder / SOURCE).read_text(encoding="utf-8") != source:
@@ -122,23 +123,23 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
         # Read-only: a private writable map counts as memory, and one larger than the machine's would be refused.
         pixels = [np.memmap(folder / name, dtype=np.uint8, mode="r") for name, _ in files]
     except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):  # it may be whole all the same
-            remedy = "Raise the limit (ulimit -n 4096), or close files."
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # the cache itself may be complete
+            remedy = "Raise the limit (ulimit -n 4096), or close some files."
             raise DataError(expected("the cache", "opened", f"'{error}'", remedy)) from error
         return None
     except (ValueError, EOFError):
         return None
-    for (_, held), part in zip(files, pixels, strict=True):
-        offset, height, width = index[held.stop - 1].tolist()
-        if len(part) != offset + height * width * 3:
+    for (_, images), file_bytes in zip(files, pixels, strict=True):
+        offset, height, width = index[images.stop - 1].tolist()
+        if len(file_bytes) != offset + height * width * 3:
             return None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return index, [torch.from_numpy(part) for part in pixels]
+        return index, [torch.from_numpy(file_bytes) for file_bytes in pixels]
 
 
 def _build(manifest: Manifest, size: int, folder: Path, source: str, processes: int, progress: Progress) -> None:
-    """Make the folder under another name and give it its own when complete, so that nobody meets half a cache."""
+    """Make the folder under a temporary name and rename it when complete, so that nobody reads half a cache."""
     folder.parent.mkdir(exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".building-{folder.name}-"))
     try:
@@ -147,19 +148,19 @@ def _build(manifest: Manifest, size: int, folder: Path, source: str, processes: 
         index = _write_pixels(manifest, size, new, processes, progress)
         np.save(new / INDEX, index)
         (new / SOURCE).write_text(source, encoding="utf-8")
-        _put(new, folder, work)
+        _replace_folder(folder, new, work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _put(new: Path, folder: Path, work: Path) -> None:
-    """Rename `new` to `folder`, moving what is there out of the way. Who has mapped the old files keeps them.
+def _replace_folder(folder: Path, new: Path, work: Path) -> None:
+    """Rename `new` to `folder` after moving the old folder away. Processes that have mapped the old files keep them.
 
-    Another process may put its own in between (with the same bytes in it): then again, each time moving one away.
+    Another process may put its own (with the same bytes in it) there in between: then try again.
     """
-    for turn in range(100):
+    for attempt in range(100):
         with contextlib.suppress(FileNotFoundError):
-            os.rename(folder, work / f"old-{turn}")
+            os.rename(folder, work / f"old-{attempt}")
         try:
             os.rename(new, folder)
         except OSError:
@@ -171,20 +172,20 @@ def _put(new: Path, folder: Path, work: Path) -> None:
 
 
 def _write_pixels(manifest: Manifest, size: int, new: Path, processes: int, progress: Progress) -> NDArray[np.int64]:
-    """(N,3) offset, h, w of each image, its bytes written; no more than an image of each process is in memory."""
+    """(N,3) offset, h, w of each image, after writing its bytes; each process holds one image in memory at a time."""
     images = [os.path.join(manifest.root, path) for path in manifest.paths]
-    parts = [Part(images[held], size, str(new / name)) for name, held in _files(len(images))]
+    jobs = [DecodeJob(images[rows], size, str(new / name)) for name, rows in _files(len(images))]
     with progress.track("Decoding images", len(images)) as advance:
-        results = decode_parts(parts, processes, advance)
+        results = decode_in_parallel(jobs, processes, advance)
     problems = [problem for result in results for problem in result.problems]
     if problems:
         raise DataError(_report(manifest, problems))
-    return np.concatenate([_entries(result) for result in results])
+    return np.concatenate([_index_entries(result) for result in results])
 
 
-def _entries(part: Decoded) -> NDArray[np.int64]:
-    """(n,3) where the images of a part begin in its file, and their heights and widths."""
-    shapes = np.array(part.shapes, dtype=np.int64)
+def _index_entries(decoded: DecodedImages) -> NDArray[np.int64]:
+    """(n,3) where the images begin in their file, and their heights and widths."""
+    shapes = np.array(decoded.shapes, dtype=np.int64)
     ends = np.cumsum(3 * shapes[:, 0] * shapes[:, 1])
     return np.column_stack([np.concatenate([[0], ends[:-1]]), shapes])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ from ltds.core.errors import DataError, expected
 if TYPE_CHECKING:  # processes that only decode start sooner without it
     import numpy as np
     from numpy.typing import NDArray
+    from torch import Tensor
+
+ImageSource = str | Path | bytes | Image.Image  # a file, its content, or an image that is open already
 
 REMEDY = (
     "Copy the file again from its source; or delete its line from manifest.csv "
@@ -38,7 +42,15 @@ def decode(path: Path, size: int | None) -> NDArray[np.uint8]:
     return np.array(decoded(path, size))
 
 
-def decoded(path: str | Path, size: int | None) -> Image.Image:
+def decode_tensor(source: ImageSource, size: int | None) -> Tensor:
+    """(3,h,w) uint8 pixels, bit for bit what the cache keeps of a file."""
+    import numpy as np
+    import torch
+
+    return torch.from_numpy(np.array(decoded(source, size))).permute(2, 0, 1)
+
+
+def decoded(source: ImageSource, size: int | None) -> Image.Image:
     """The file as an RGB image; with `size`, the shorter side brought down to it, aspect kept, antialiased.
 
     It never enlarges: an image smaller than `size` comes as it is, and the transforms, which know their output size,
@@ -49,22 +61,33 @@ def decoded(path: str | Path, size: int | None) -> Image.Image:
     if ImageFile.LOAD_TRUNCATED_IMAGES:
         remedy = "Another library set it, and files cut short would pass for whole ones: set it back to False."
         raise DataError(expected("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", "False", "True", remedy))
+    path = source if isinstance(source, str | Path) else f"<{type(source).__name__}>"
     try:
-        return _decode(path, size)
+        return _decode(source, path, size)
     except DataError:
         raise
     except FileNotFoundError as error:
         raise DataError(expected(f"image '{path}'", "a file", "nothing: it does not exist", REMEDY)) from error
     except UnidentifiedImageError as error:
-        got = "an empty file (0 bytes)" if os.stat(path).st_size == 0 else "a file that is no image Pillow can read"
+        got = "an empty file (0 bytes)" if _is_empty(source) else "a file that is no image Pillow can read"
         raise DataError(expected(f"image '{path}'", "a readable image", got, REMEDY)) from error
     # Pillow's plugins raise all of these on damaged files; SyntaxError is its word for a broken header.
     except (OSError, SyntaxError, ValueError, IndexError, EOFError, Image.DecompressionBombError) as error:
         raise DataError(expected(f"image '{path}'", "a whole, readable image", f"'{error}'", REMEDY)) from error
 
 
-def _decode(path: str | Path, size: int | None) -> Image.Image:
-    with Image.open(path) as file:
+def _is_empty(source: ImageSource) -> bool:
+    return not source if isinstance(source, bytes) else isinstance(source, str | Path) and not os.stat(source).st_size
+
+
+def _opened(source: ImageSource) -> Image.Image:
+    if isinstance(source, Image.Image):
+        return source.copy()  # the caller's image stays open and as it is
+    return Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+
+
+def _decode(source: ImageSource, path: str | Path, size: int | None) -> Image.Image:
+    with _opened(source) as file:
         wanted = _wanted(file.size, size)
         drafted = file.draft(None, (2 * wanted[0], 2 * wanted[1]))  # None for anything but a JPEG
         file.load()

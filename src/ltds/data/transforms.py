@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -109,6 +110,18 @@ class EvalTransform:
             pixels = torch.stack([self._centre(images[r]) for r in rows]).float()
             out[rows] = _normalised(pixels, self.mean, self.std)
         return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """The constants as plain numbers, for JSON."""
+        return {"size": self.size, "mean": list(self.mean), "std": list(self.std)}
+
+    @classmethod
+    def from_dict(cls, constants: Mapping[str, Any]) -> EvalTransform:
+        """The transform that `to_dict` described."""
+        mean, std = (tuple(float(v) for v in constants[name]) for name in ("mean", "std"))
+        if len(mean) != 3 or len(std) != 3:
+            raise ValueError(f"mean and std of a transform have 3 numbers, but got {len(mean)} and {len(std)}")
+        return cls(int(constants["size"]), (mean[0], mean[1], mean[2]), (std[0], std[1], std[2]))
 
     def _centre(self, image: Tensor) -> Tensor:
         height, width = image.shape[1:]

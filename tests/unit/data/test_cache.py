@@ -15,9 +15,10 @@ import pytest
 import torch
 from PIL import Image
 
+from ltds.core import parallel
 from ltds.core.errors import ConfigError, DataError
 from ltds.data import cache as cache_module
-from ltds.data import parts as parts_module
+from ltds.data import parallel_decode
 from ltds.data.cache import ImageCache
 from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
@@ -65,7 +66,7 @@ def test_images_are_what_decode_gives_and_the_bar_tells_of_each(dataset: Dataset
 def test_second_open_reads_no_image_file(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest, bar = dataset(), Bar()
     first = ImageCache.open(manifest, 16)
-    monkeypatch.setattr(parts_module, "decoded", None)
+    monkeypatch.setattr(parallel_decode, "decoded", None)
     second = ImageCache.open(manifest, 16, progress=bar)
     assert bar.tracked == []
     assert all(torch.equal(first.image(r), second.image(r)) for r in range(len(manifest)))
@@ -156,15 +157,15 @@ def test_an_interrupted_build_leaves_nothing_no_thread_and_no_process(
 ) -> None:
     manifest = dataset()
     monkeypatch.setattr(cache_module, "WORTH_PROCESSES", worth)
-    monkeypatch.setattr(cache_module, "FEWEST", 5)
-    started: list[subprocess.Popen[str]] = []
-    start = parts_module._start
+    monkeypatch.setattr(cache_module, "FEWEST_IMAGES", 5)
+    started: list[subprocess.Popen[bytes]] = []
+    start = parallel.start_worker
 
-    def remembered() -> subprocess.Popen[str]:
+    def remembered() -> subprocess.Popen[bytes]:
         started.append(start())
         return started[-1]
 
-    monkeypatch.setattr(parts_module, "_start", remembered)
+    monkeypatch.setattr(parallel, "start_worker", remembered)
 
     class Stop(Bar):
         @contextmanager
@@ -177,7 +178,7 @@ def test_an_interrupted_build_leaves_nothing_no_thread_and_no_process(
     with pytest.raises(KeyboardInterrupt):
         ImageCache.open(manifest, 16, workers=2, progress=Stop())
     assert os.listdir(manifest.root / ".cache") == []
-    assert not [t for t in threading.enumerate() if t.name.startswith("ltds-parts")]
+    assert not [t for t in threading.enumerate() if t.name.startswith(("ltds-parallel", "ltds-flush"))]
     assert len(started) == (1 if worth == 0 else 0), "this process works too"
     assert all(process.returncode is not None for process in started)
     assert_holds_the_images(ImageCache.open(manifest, 16), manifest, 16)
@@ -204,7 +205,7 @@ def test_builders_at_once_do_not_harm_each_other(dataset: Dataset) -> None:
 
 
 def test_processes_make_what_this_one_makes(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_module, "FEWEST", 2)
+    monkeypatch.setattr(cache_module, "FEWEST_IMAGES", 2)
     manifest, bar = dataset(size=(20, 26)), Bar()
     ImageCache.open(manifest, 16)
     alone = {file.name: file.read_bytes() for file in folder(manifest, 16).iterdir()}
@@ -218,7 +219,7 @@ def test_processes_make_what_this_one_makes(dataset: Dataset, monkeypatch: pytes
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_dataset_of_many_parts(dataset: Dataset, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
-    monkeypatch.setattr(cache_module, "FEWEST", 5)
+    monkeypatch.setattr(cache_module, "FEWEST_IMAGES", 5)
     monkeypatch.setattr(cache_module, "WORTH_PROCESSES", 0)
     manifest = dataset(size=(20, 26))
     assert len(manifest) % 5, "the last part is not full"
@@ -238,77 +239,57 @@ def test_a_dataset_of_many_parts(dataset: Dataset, monkeypatch: pytest.MonkeyPat
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Helpers for any dataset, in parts of five images."""
     monkeypatch.setattr(cache_module, "WORTH_PROCESSES", 0)
-    monkeypatch.setattr(cache_module, "FEWEST", 5)
+    monkeypatch.setattr(cache_module, "FEWEST_IMAGES", 5)
 
 
 @pytest.mark.usefixtures("eager")
 def test_what_a_dead_helper_leaves_is_decoded_here(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    manifest, bar, start = dataset(), Bar(), parts_module._start
+    manifest, bar, start = dataset(), Bar(), parallel.start_worker
 
-    def doomed() -> subprocess.Popen[str]:
+    def doomed() -> subprocess.Popen[bytes]:
         helper = start()
         helper.kill()
         return helper
 
-    monkeypatch.setattr(parts_module, "_start", doomed)
+    monkeypatch.setattr(parallel, "start_worker", doomed)
     assert_holds_the_images(ImageCache.open(manifest, 16, workers=3, progress=bar), manifest, 16)
     assert bar.done == len(manifest)
 
 
 @pytest.mark.usefixtures("eager")
 def test_without_helpers_this_process_does_all(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    manifest, started, start = dataset(), [], parts_module._start
+    manifest, started, start = dataset(), [], parallel.start_worker
 
-    def one_only() -> subprocess.Popen[str]:
+    def one_only() -> subprocess.Popen[bytes]:
         if started:
             raise BlockingIOError("no more processes")
         started.append(start())
         return started[0]
 
-    monkeypatch.setattr(parts_module, "_start", one_only)
+    monkeypatch.setattr(parallel, "start_worker", one_only)
     assert_holds_the_images(ImageCache.open(manifest, 16, workers=4), manifest, 16)
     assert started[0].returncode is not None
 
 
-def test_what_only_this_process_can_read_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its script may have registered a plugin, or raised Pillow's limits; a helper knows nothing of that."""
-    monkeypatch.setattr(parts_module, "decoded", lambda path, size: Image.new("RGB", (size, size), (1, 2, 3)))
-    odd = tmp_path / "image.odd"
-    odd.write_bytes(b"of a kind of its own")
-    part, bar = parts_module.Part([str(odd)], 4, str(tmp_path / "pixels")), Bar()
-    with parts_module._start() as helper:
-        asked = parts_module._ask(helper, part, lambda amount=1, note="": None)
-        assert asked is not None
-        assert "no image Pillow can read" in asked.problems[0]
-        with bar.track("", 1) as advance:
-            result = parts_module._decode_there(helper, threading.Event(), part, advance)
-        helper.kill()
-    assert result == parts_module.Decoded([(4, 4)], [])
-    assert (tmp_path / "pixels").read_bytes() == bytes([1, 2, 3] * 16)
-    assert bar.done == 1
-
-
 @pytest.mark.usefixtures("eager")
-def test_what_a_helper_cannot_write_is_told_by_this_process(dataset: Dataset, tmp_path: Path) -> None:
+def test_what_only_this_process_can_read_is_read_here(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its script may have registered a plugin, or raised Pillow's limits; a worker knows nothing of that."""
+    manifest, bar = dataset(), Bar()
+    for path in manifest.paths:
+        (manifest.root / path).write_bytes(b"of a kind of its own")
+    monkeypatch.setattr(parallel_decode, "decoded", lambda path, size: Image.new("RGB", (size, size), (1, 2, 3)))
+    cache = ImageCache.open(manifest, 4, workers=3, progress=bar)
+    for row in range(len(manifest)):
+        assert cache.image(row).permute(1, 2, 0).tolist() == [[[1, 2, 3]] * 4] * 4
+    assert bar.done == len(manifest)
+
+
+def test_what_a_worker_cannot_write_is_told(dataset: Dataset, tmp_path: Path) -> None:
     manifest = dataset()
-    part = parts_module.Part([str(manifest.root / manifest.paths[0])], 8, str(tmp_path / "no" / "pixels"))
-    with parts_module._start() as helper:
-        assert parts_module._ask(helper, part, lambda amount=1, note="": None) is None
-        with pytest.raises(FileNotFoundError):
-            parts_module._decode_there(helper, threading.Event(), part, lambda amount=1, note="": None)
-        helper.kill()
-
-
-def test_when_all_is_stopped_nobody_takes_over_from_a_dead_helper(dataset: Dataset, tmp_path: Path) -> None:
-    manifest, stopped = dataset(), threading.Event()
-    images = [str(manifest.root / path) for path in manifest.paths]
-    stopped.set()
-    with parts_module._start() as helper:
-        helper.kill()
-        with pytest.raises(InterruptedError):
-            parts_module._decode_there(
-                helper, stopped, parts_module.Part(images, 8, str(tmp_path / "pixels")), lambda amount=1, note="": None
-            )
+    image = str(manifest.root / manifest.paths[0])
+    jobs = [parallel_decode.DecodeJob([image], 8, str(tmp_path / "no" / "pixels")) for _ in range(4)]
+    with pytest.raises(FileNotFoundError, match="pixels"):
+        parallel_decode.decode_in_parallel(jobs, 2, lambda amount=1, note="": None)
 
 
 def test_too_many_open_files_are_no_damaged_cache(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +305,7 @@ def test_too_many_open_files_are_no_damaged_cache(dataset: Dataset, monkeypatch:
 
 
 def test_few_files_for_any_number_of_images() -> None:
-    assert [-(-rows // cache_module._length(rows)) for rows in (1, 32, 33, 500, 10_000, 1_300_000)] == [
+    assert [-(-rows // cache_module._images_per_file(rows)) for rows in (1, 32, 33, 500, 10_000, 1_300_000)] == [
         1,
         1,
         2,
@@ -337,7 +318,9 @@ def test_few_files_for_any_number_of_images() -> None:
 def test_a_folder_that_cannot_be_written_to(dataset: Dataset) -> None:
     manifest = dataset()
     (manifest.root / ".cache").write_text("in the way")
-    with pytest.raises(DataError, match=r"\.cache' to be a folder that can be written to, .* but got .*Make room or"):
+    with pytest.raises(
+        DataError, match=r"\.cache' to be a folder that can be written to, .* but got .*Free some space or"
+    ):
         ImageCache.open(manifest, 16)
 
 
