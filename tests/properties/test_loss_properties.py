@@ -13,7 +13,7 @@ from ltds.losses.calibrated import calibrated_cross_entropy, log_counts
 from ltds.losses.semantic_alignment import semantic_alignment_loss
 from ltds.losses.semantic_to_visual import semantic_to_visual_loss
 from ltds.losses.visual_to_semantic import visual_to_semantic_loss
-from ltds.stats.covariance import OnlineCovariance
+from ltds.stats.covariance import OnlineCovariance, PartialSums
 from ltds.stats.neighbours import neighbour_covariance, semantic_neighbours
 from ltds.stats.prototypes import Prototypes, completed_prototypes
 
@@ -177,12 +177,13 @@ def test_covariance_knows_neither_batches_nor_shards(seed, C, sizes, full):
     normal, N = draw(seed), sum(sizes)
     features, labels = 3 + normal(N, D), labels_of(seed, C, N)
     at_once, in_batches, in_shards = (OnlineCovariance(C, D, full=full).double() for _ in range(3))
-    at_once.update(features, labels)
+    at_once.commit(at_once.updated(features, labels))
     pieces = list(zip(features.split(sizes), labels.split(sizes), strict=True))
     for piece in pieces:
-        in_batches.update(*piece)
-    sums = [in_shards.partial_sums(*piece) for piece in pieces]
-    in_shards.merge(sum(sums[1:], sums[0]))
+        in_batches.commit(in_batches.updated(*piece))
+    sums = [in_shards.estimate.partial_sums(*piece) for piece in pieces]
+    added = PartialSums(*(sum(getattr(s, name) for s in sums) for name in ("count", "first", "second")))
+    in_shards.commit(in_shards.estimate.merged(added))
     for key, value in at_once.state_dict().items():
         close(in_batches.state_dict()[key], value)
         close(in_shards.state_dict()[key], value)

@@ -53,11 +53,12 @@ class Isda(Method):
         parts = [batch.of(domain) for domain in range(len(self.task.sources))]
         features = torch.cat([self.backbone(part.images) for part in parts])
         labels, domains = torch.cat([p.labels for p in parts]), torch.cat([p.domains for p in parts])
-        self.spread.update(features, labels)  # before the loss, as in the original
+        covariance = self.spread.updated(features, labels)  # the loss sees this batch too, as in the original
         epochs = clock.total / clock.steps_per_epoch
         strength = strength_at(clock.epoch, start=0.0, end=epochs, peak=self.config.strength)
         assert strength is not None
         logits, weight = self.classifier(features), self.classifier.weight
-        augmented = augmented_logits(logits, labels, weight, self.spread.sigma, strength)
+        augmented = augmented_logits(logits, labels, weight, covariance.sigma, strength)
         total = self.criterion(augmented, labels, domains, clock.generator("criterion")).mean()
+        self.spread.commit(covariance)
         return StepLoss(total=total, terms={"augmented": total.detach()})

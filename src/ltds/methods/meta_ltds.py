@@ -26,7 +26,7 @@ from ltds.nn.inner_step import call_with, fast_weights, gradients, submodule_wei
 from ltds.nn.known_gradient import with_known_gradient
 from ltds.nn.projector import Projector
 from ltds.semantics.embeddings import ClassEmbeddings
-from ltds.stats.covariance import OnlineCovariance, covariance_distances
+from ltds.stats.covariance import CovarianceEstimate, OnlineCovariance, covariance_distances
 from ltds.stats.neighbours import neighbour_covariance, semantic_neighbours
 from ltds.stats.prototypes import BlendedPrototypes, Prototypes, completed_prototypes
 
@@ -151,7 +151,7 @@ class MetaLtds(Method):
 
         view = self._look(self._net(), batch, train)  # lines 4 to 10
         prototypes = self.prototypes.blended(view.features, view.labels, view.domains)
-        terms, sigma = self._meta_train(view, prototypes, strength, train, clock)
+        terms, covariance, sigma = self._meta_train(view, prototypes, strength, train, clock)
         weights = {"cls": 1.0, "z2s": w.z2s, "s2s": w.s2s, "s2z": w.s2z, "aug": w.augmentation}
         total = weighted(terms, weights) * (len(train) if self.config.sum_domains else 1)
         if test:
@@ -167,12 +167,14 @@ class MetaLtds(Method):
             total = total + w.meta_test * weighted(outer, weights)  # line 17
             terms |= {f"meta_{name}": value for name, value in outer.items()}
         self.prototypes.commit(prototypes)
+        if covariance is not None:
+            self.spread.commit(covariance)
         return StepLoss(total, {name: value.detach() for name, value in terms.items()})
 
     def _meta_train(
         self, view: View, prototypes: BlendedPrototypes, strength: float | None, drawn: Sequence[int], clock: Clock
-    ) -> tuple[dict[str, Tensor], Tensor | None]:
-        """L_Cls, L_Z2S, L_S2S, L_S2Z, L_Aug at theta, and Sigma'. Alg. 1, lines 5 to 9."""
+    ) -> tuple[dict[str, Tensor], CovarianceEstimate | None, Tensor | None]:
+        """L_Cls, L_Z2S, L_S2S, L_S2Z, L_Aug at theta, and the updated Sigma and Sigma'. Alg. 1, lines 5 to 9."""
         w, net = self.config.weights, self._net()
         terms = {"cls": self._classify(view, clock.generator("criterion/train"))}
         if w.z2s:
@@ -184,10 +186,10 @@ class MetaLtds(Method):
                 terms["s2s"] = self._align(tables, named.projected, drawn)
             if w.s2z:
                 terms["s2z"] = self._back(tables, net)
-        sigma = None
+        covariance, sigma = None, None
         if w.augmentation and strength is not None:
-            terms["aug"], sigma = self._update_and_augment(view, net, strength, drawn)
-        return terms, sigma
+            terms["aug"], covariance, sigma = self._update_and_augment(view, net, strength, drawn)
+        return terms, covariance, sigma
 
     def _meta_test(
         self,
@@ -219,7 +221,7 @@ class MetaLtds(Method):
             found["embeddings"] = cosine
         if self.spread.count.any():
             found["covariances"] = covariance_distances(self.spread.sigma)
-            found["updated"] = covariance_distances(self._borrowed())
+            found["updated"] = covariance_distances(self._borrowed(self.spread.estimate))
         return found
 
     def _split(self, clock: Clock) -> tuple[list[int], list[int]]:
@@ -312,27 +314,29 @@ class MetaLtds(Method):
             temperature=self.config.temperature,
         )
 
-    def _update_and_augment(self, view: View, net: Net, strength: float, drawn: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Sigma and Sigma' with the meta-train features, then L_Aug, Eqs. (7) and (8).
+    def _update_and_augment(
+        self, view: View, net: Net, strength: float, drawn: Sequence[int]
+    ) -> tuple[Tensor, CovarianceEstimate, Tensor]:
+        """L_Aug, Eq. (8), with the Sigma and Sigma' that include the meta-train features; those two are not stored yet.
 
         "interleaved" repeats the released code, in which a domain's loss does not see the domains after it.
         """
         if self.config.covariance_order == "together":
-            self.spread.update(view.features, view.labels)
-            sigma = self._borrowed()
-            return self._augment(view, net, sigma, strength), sigma
-        losses = []
+            covariance = self.spread.updated(view.features, view.labels)
+            sigma = self._borrowed(covariance)
+            return self._augment(view, net, sigma, strength), covariance, sigma
+        covariance, losses = self.spread.estimate, []
         for domain in drawn:
             mask = view.domains == domain
             own = View(*(t[mask] for t in (view.features, view.logits, view.projected, view.labels, view.domains)))
-            self.spread.update(own.features, own.labels)
-            losses.append(self._augment(own, net, self._borrowed(), strength))
-        return torch.stack(losses).mean(), self._borrowed()
+            covariance = covariance.updated(own.features, own.labels)
+            losses.append(self._augment(own, net, self._borrowed(covariance), strength))
+        return torch.stack(losses).mean(), covariance, self._borrowed(covariance)
 
-    def _borrowed(self) -> Tensor:
+    def _borrowed(self, covariance: CovarianceEstimate) -> Tensor:
         """Sigma', Eq. (7)."""
-        sizes = {"class_size": self.class_sizes, "running": self.spread.count, "none": None}
-        return neighbour_covariance(self.spread.sigma, self.similar, sizes[self.config.neighbour_weights])
+        sizes = {"class_size": self.class_sizes, "running": covariance.count, "none": None}
+        return neighbour_covariance(covariance.sigma, self.similar, sizes[self.config.neighbour_weights])
 
     def _augment(self, view: View, net: Net, sigma: Tensor, strength: float, meta_test: bool = False) -> Tensor:
         """The mean of L_aug, Eq. (8)."""

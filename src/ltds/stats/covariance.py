@@ -1,4 +1,4 @@
-"""Covariance: a running covariance of features per class, pooled over domains, exact under any split of the batches."""
+"""A running covariance of features per class, pooled over domains, exact for any split into batches."""
 
 from __future__ import annotations
 
@@ -19,30 +19,25 @@ class PartialSums:
     first: Tensor
     second: Tensor
 
-    def __add__(self, other: PartialSums) -> PartialSums:
-        return PartialSums(self.count + other.count, self.first + other.first, self.second + other.second)
 
+@dataclass(frozen=True)
+class CovarianceEstimate:
+    """Statistics of the samples so far: count N (C,), mean mu (C,D), sigma Sigma (C,D) diagonal or (C,D,D) full.
 
-class OnlineCovariance(nn.Module):
-    """Buffers count N (C,), mean mu (C,D), sigma Sigma (C,D) diagonal, or (C,D,D) with `full`; population covariance.
-
-    `initial_count=1` repeats the released code, which counts one all-zero sample into every class.
+    Sigma is the population covariance. Nothing here changes an estimate: `updated` and `merged` return new ones.
     """
 
     count: Tensor
     mean: Tensor
     sigma: Tensor
 
-    def __init__(self, classes: int, width: int, *, full: bool = False, initial_count: float = 0.0) -> None:
-        super().__init__()
-        self.full = full
-        self.register_buffer("count", torch.full((classes,), initial_count))
-        self.register_buffer("mean", torch.zeros(classes, width))
-        self.register_buffer("sigma", torch.zeros(classes, width, width) if full else torch.zeros(classes, width))
+    @property
+    def is_full(self) -> bool:
+        return self.sigma.dim() == 3
 
-    def update(self, features: Tensor, labels: Tensor) -> None:
-        """Take a batch in: features (N,D), detached here; labels (N,)."""
-        self.merge(self.partial_sums(features, labels))
+    def updated(self, features: Tensor, labels: Tensor) -> CovarianceEstimate:
+        """The estimate after a batch: features (N,D), detached here; labels (N,)."""
+        return self.merged(self.partial_sums(features, labels))
 
     @torch.no_grad()
     def partial_sums(self, features: Tensor, labels: Tensor) -> PartialSums:
@@ -51,36 +46,70 @@ class OnlineCovariance(nn.Module):
         count = torch.zeros_like(self.count).index_add_(0, labels, torch.ones_like(labels, dtype=self.count.dtype))
         first = torch.zeros_like(self.mean).index_add_(0, labels, distance)
         second = torch.zeros_like(self.sigma)
-        if not self.full:
+        if not self.is_full:
             return PartialSums(count, first, second.index_add_(0, labels, distance.square()))
         for c in labels.unique():  # type: ignore[no-untyped-call]  # one product per class: no (N,D,D) tensor
-            own = distance[labels == c]
-            second[c] = own.T @ own
+            of_class = distance[labels == c]
+            second[c] = of_class.T @ of_class
         return PartialSums(count, first, second)
 
     @torch.no_grad()
-    def merge(self, sums: PartialSums) -> None:
-        """Move the statistics on.
+    def merged(self, sums: PartialSums) -> CovarianceEstimate:
+        """The estimate with these sums taken in.
 
         ISDA: Sigma <- (1-w) Sigma + w B + w(1-w) (mu-m)(mu-m)^T, mu <- (1-w) mu + w m, N <- N + k, w = k / (k+N), for
         a batch of k samples with mean m and covariance B. With sums about mu (first = k (m-mu), second) this is
-        Sigma <- (1-w) Sigma + second/(k+N) - t t^T, mu <- mu + t, t = first/(k+N): no 0/0 for classes never met.
+        Sigma <- (1-w) Sigma + second/(k+N) - t t^T, mu <- mu + t, t = first/(k+N): no 0/0 for classes never seen.
         """
         total = self.count + sums.count
         share = 1 / total.clamp_min(1)[:, None]
         shift = sums.first * share
-        if self.full:
+        if self.is_full:
             kept = 1 - sums.count[:, None, None] * share[..., None]
-            self.sigma.mul_(kept).addcmul_(sums.second, share[..., None])
-            self.sigma.baddbmm_(shift[:, :, None], shift[:, None, :], alpha=-1)
+            sigma = self.sigma.mul(kept).addcmul_(sums.second, share[..., None])
+            sigma.baddbmm_(shift[:, :, None], shift[:, None, :], alpha=-1)
         else:
-            self.sigma.mul_(1 - sums.count[:, None] * share).addcmul_(sums.second, share)
-            self.sigma.addcmul_(shift, shift, value=-1).clamp_min_(0)  # rounding may leave -1e-9
-        self.mean.add_(shift)
-        self.count.copy_(total)
+            sigma = self.sigma.mul(1 - sums.count[:, None] * share).addcmul_(sums.second, share)
+            sigma.addcmul_(shift, shift, value=-1).clamp_min_(0)  # rounding may leave -1e-9
+        return CovarianceEstimate(total, self.mean + shift, sigma)
+
+
+class OnlineCovariance(nn.Module):
+    """Buffers count (C,), mean (C,D) and sigma (C,D), or (C,D,D) with `full`. Only `commit` changes them.
+
+    `initial_count=1` repeats the released code, which counts one all-zero sample into every class.
+    """
+
+    count: Tensor
+    mean: Tensor
+    sigma: Tensor
+
+    def __init__(self, classes: int, feature_dim: int, *, full: bool = False, initial_count: float = 0.0) -> None:
+        super().__init__()
+        shape = (classes, feature_dim, feature_dim) if full else (classes, feature_dim)
+        self.register_buffer("count", torch.full((classes,), initial_count))
+        self.register_buffer("mean", torch.zeros(classes, feature_dim))
+        self.register_buffer("sigma", torch.zeros(shape))
+
+    @property
+    def estimate(self) -> CovarianceEstimate:
+        """The committed statistics."""
+        return CovarianceEstimate(self.count, self.mean, self.sigma)
+
+    def updated(self, features: Tensor, labels: Tensor) -> CovarianceEstimate:
+        """The committed statistics with a batch taken in, not yet stored: features (N,D), labels (N,)."""
+        return self.estimate.updated(features, labels)
+
+    @torch.no_grad()
+    def commit(self, estimate: CovarianceEstimate) -> None:
+        """Store an estimate."""
+        self.count.copy_(estimate.count)
+        self.mean.copy_(estimate.mean)
+        self.sigma.copy_(estimate.sigma)
 
 
 def covariance_distances(sigma: Tensor) -> Tensor:
     """(C,C) |Sigma_i - Sigma_j|, entrywise (Frobenius): sigma (C,D) or (C,D,D)."""
     flat = sigma.flatten(1)
-    return torch.cdist(flat, flat, compute_mode="donot_use_mm_for_euclid_dist")  # no 1e-3 between equal ones
+    # The faster mode through a matrix product leaves 1e-3 between equal covariances.
+    return torch.cdist(flat, flat, compute_mode="donot_use_mm_for_euclid_dist")

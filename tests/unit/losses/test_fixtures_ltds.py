@@ -170,7 +170,7 @@ def test_covariance_online(examples, name, full, initial):
     given, wanted = load(examples, "covariance_online")
     running = OnlineCovariance(2, 2, full=full, initial_count=initial).double()
     for batch in (1, 2):
-        running.update(given[f"batch{batch}_f"], given[f"batch{batch}_y"])
+        running.commit(running.updated(given[f"batch{batch}_f"], given[f"batch{batch}_y"]))
         close(running.sigma, wanted[f"{name}_after{batch}"])
     close(running.mean, wanted[f"{name}_mean"])
     close(running.count, wanted[f"{name}_n"])

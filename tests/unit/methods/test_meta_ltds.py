@@ -17,8 +17,8 @@ from ltds.core.errors import ConfigError, DataError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
-from ltds.engine.config import OptimizerSettings
 from ltds.engine.optim import build_optimizer
+from ltds.engine.settings import OptimizerSettings
 from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.meta_ltds_config import MetaLtdsConfig, Weights
 from ltds.methods.presets import PRESETS, find_preset
@@ -79,7 +79,7 @@ def test_without_an_inner_step_it_is_multi_domain_training() -> None:
     batch, strength = make_batch(), plain._strength(LATE)
     view = plain._look(plain._net(), batch, train)
     prototypes = plain.prototypes.blended(view.features, view.labels, view.domains)
-    inner, sigma = plain._meta_train(view, prototypes, strength, train, LATE)
+    inner, _, sigma = plain._meta_train(view, prototypes, strength, train, LATE)
     seen = plain._look(plain._net(), batch, test)
     outer = plain._meta_test(seen, plain._net(), prototypes.detach(), sigma, strength, LATE)
     weights = {"cls": 1.0, "z2s": 0.1, "s2s": 0.1, "s2z": 0.1, "aug": 0.1}

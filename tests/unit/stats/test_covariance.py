@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from ltds.stats.covariance import OnlineCovariance
+from ltds.stats.covariance import OnlineCovariance, PartialSums
 from reference import equations as eq
 
 C, D = 4, 3
@@ -26,7 +26,7 @@ def test_equals_the_slow_twin(full, initial):
     running = OnlineCovariance(C, D, full=full, initial_count=initial).double()
     state = ([initial] * C, [[0.0] * D] * C, [[[0.0] * D] * D] * C)
     for features, labels in batches():
-        running.update(features.requires_grad_(), labels)
+        running.commit(running.updated(features.requires_grad_(), labels))
         state = eq.online_covariance(*state, features.tolist(), labels.tolist())
         count, mean, sigma = (torch.tensor(x, dtype=torch.float64) for x in state)
         sigma = sigma if full else sigma.diagonal(dim1=1, dim2=2)
@@ -41,7 +41,7 @@ def test_is_the_population_covariance_of_all_rows():
     running = OnlineCovariance(C, D, full=True).double()
     everything = list(batches())
     for features, labels in everything:
-        running.update(features, labels)
+        running.commit(running.updated(features, labels))
     rows, labels = (torch.cat(x).numpy() for x in zip(*everything, strict=True))
     for c in range(C - 1):
         wanted = np.cov(rows[labels == c].T, bias=True)
@@ -52,9 +52,10 @@ def test_is_the_population_covariance_of_all_rows():
 def test_shards_reduce_to_the_whole_batch(full):
     whole, sharded = (OnlineCovariance(C, D, full=full).double() for _ in range(2))
     for features, labels in batches():
-        whole.update(features, labels)
-        parts = [sharded.partial_sums(f, y) for f, y in zip(features.split(4), labels.split(4), strict=True)]
-        sharded.merge(parts[0] + parts[1] + parts[2])
+        whole.commit(whole.updated(features, labels))
+        sums = [sharded.estimate.partial_sums(f, y) for f, y in zip(features.split(4), labels.split(4), strict=True)]
+        added = PartialSums(*(sum(getattr(s, name) for s in sums) for name in ("count", "first", "second")))
+        sharded.commit(sharded.estimate.merged(added))
         for key, value in whole.state_dict().items():
             assert_close(sharded.state_dict()[key], value, rtol=0, atol=1e-13)
 
@@ -62,8 +63,8 @@ def test_shards_reduce_to_the_whole_batch(full):
 def test_float32_stays_near_float64_over_many_batches():
     single, double = OnlineCovariance(C, D), OnlineCovariance(C, D).double()
     for features, labels in batches(number=60):
-        single.update(10 + features.float(), labels)
-        double.update(10 + features, labels)
+        single.commit(single.updated(10 + features.float(), labels))
+        double.commit(double.updated(10 + features, labels))
     assert_close(single.sigma.double(), double.sigma, rtol=1e-4, atol=1e-6)
     assert (single.sigma >= 0).all()
 
@@ -71,6 +72,6 @@ def test_float32_stays_near_float64_over_many_batches():
 def test_constant_features_have_no_variance():
     running = OnlineCovariance(2, 2)
     for _ in range(3):
-        running.update(torch.full((5, 2), 0.3), torch.zeros(5, dtype=torch.long))
+        running.commit(running.updated(torch.full((5, 2), 0.3), torch.zeros(5, dtype=torch.long)))
     assert running.sigma.abs().max() < 1e-7
     assert (running.sigma >= 0).all()
