@@ -82,7 +82,7 @@ def test_an_interrupt_while_processes_start_is_quiet(data: Path, after: float) -
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
-    while len(children(process.pid)) < 3 and time.monotonic() < deadline:  # two that redraw, and Python's own tracker
+    while len(children(process.pid)) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(after)
     os.killpg(process.pid, signal.SIGINT)

@@ -12,7 +12,7 @@ from ltds.cli.screen import SCREEN
 from ltds.core.errors import ConfigError, DataError, expected
 
 if TYPE_CHECKING:
-    from ltds.data.styles.make import Order
+    from ltds.data.styles.make import StyleJob
 
 SHOWN = 10
 SHARING = 4  # processes that share a GPU: enough to decode while another computes
@@ -37,29 +37,29 @@ def stylize(
 
     Example: ltds data stylize photos --style classical:cartoon --out photos-cartoon
     """
-    from ltds.data.styles.make import Means, is_whole, load_styles, make_images
+    from ltds.data.styles.make import StyleOptions, is_complete, load_styles, make_images
     from ltds.data.styles.record import claim_dataset, claim_folder
-    from ltds.engine.assemble import choose_device
+    from ltds.engine.device import choose_device
 
-    orders = _of_folder(source, style, out) if out is not None else _of_dataset(source, style)
-    styles = sorted({order.style for order in orders})
-    missing = sorted({order.style for order in orders if not is_whole(order.target)})
-    means = Means(_weights(styles, missing, weights or []), size, str(choose_device(device)), batch)
+    style_jobs = _of_folder(source, style, out) if out is not None else _of_dataset(source, style)
+    styles = sorted({job.style for job in style_jobs})
+    missing = sorted({job.style for job in style_jobs if not is_complete(job.target)})
+    options = StyleOptions(_weights(styles, missing, weights or []), size, str(choose_device(device)), batch)
     cores = os.cpu_count() or 1
-    most = cores if means.device == "cpu" else min(cores, SHARING)
-    load_styles(missing, means)
+    most = cores if options.device == "cpu" else min(cores, SHARING)
+    load_styles(missing, options)
     if out is None:
-        claim_dataset(source, orders, means)
+        claim_dataset(source, style_jobs, options)
     else:
-        claim_folder(out, orders, means, source)
-    problems = make_images(orders, means, jobs=jobs or most, progress=SCREEN)
-    _report(problems, len(orders), skip_broken=skip_broken, dataset=out is None)
+        claim_folder(out, style_jobs, options, source)
+    problems = make_images(style_jobs, options, workers=jobs or most, progress=SCREEN)
+    _report(problems, len(style_jobs), skip_broken=skip_broken, dataset=out is None)
 
 
-def _of_dataset(root: Path, style: str | None) -> list[Order]:
+def _of_dataset(root: Path, style: str | None) -> list[StyleJob]:
     """What the dataset's stylize.csv asks for, all of it or one style."""
     from ltds.data.stylelist import read_style_list
-    from ltds.data.styles.make import Order
+    from ltds.data.styles.make import StyleJob
 
     images = list(read_style_list(root))
     if not images:
@@ -77,16 +77,16 @@ def _of_dataset(root: Path, style: str | None) -> list[Order]:
         if PurePosixPath(image.path).is_absolute() or ".." in PurePosixPath(image.path).parts:
             remedy = "A list from elsewhere must not write outside of the dataset: mend that line of stylize.csv."
             raise DataError(expected(f"'{image.path}'", f"a path inside '{root}'", "one outside", remedy))
-    return [Order(root / i.path, root / i.source, i.style) for i in images if style is None or i.style == style]
+    return [StyleJob(root / i.path, root / i.source, i.style) for i in images if style is None or i.style == style]
 
 
-def _of_folder(source: Path, style: str | None, out: Path) -> list[Order]:
+def _of_folder(source: Path, style: str | None, out: Path) -> list[StyleJob]:
     """Every image below the folder, to the same name below `out`."""
     from PIL import Image
 
-    from ltds.core.names import find
+    from ltds.core.registry import find
     from ltds.data.styles import STYLES
-    from ltds.data.styles.make import Order
+    from ltds.data.styles.make import StyleJob
 
     if style is None:
         raise ConfigError(expected("--style", "given for a folder", "none", f"Choices: {', '.join(sorted(STYLES))}."))
@@ -101,12 +101,12 @@ def _of_folder(source: Path, style: str | None, out: Path) -> list[Order]:
     files = sorted(f for f in source.rglob("*") if f.suffix.lower() in kinds and not f.name.startswith("."))
     if not files:
         raise DataError(expected(f"'{source}'", "a folder with images", "no image below it", "Check the path."))
-    return [Order(out / file.relative_to(source), file, style) for file in files]
+    return [StyleJob(out / file.relative_to(source), file, style) for file in files]
 
 
 def _weights(styles: list[str], missing: list[str], given: list[str]) -> dict[str, Path]:
     """Weights by style. Styles with images still to be made must have them; all that lack them are named at once."""
-    from ltds.core.names import find
+    from ltds.core.registry import find
     from ltds.data.styles import STYLES, Learned
 
     learned = {name: kind.origin for name in styles if isinstance(kind := find("style", name, STYLES), Learned)}

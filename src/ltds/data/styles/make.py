@@ -1,4 +1,4 @@
-"""Making stylised images: only those not there yet, batched by equal size, in several processes."""
+"""Stylised images: only the missing ones are made, in batches of equal size, by several processes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from PIL import Image
 
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic
-from ltds.core.progress import SILENT, Progress
+from ltds.core.parallel import run_chunks
+from ltds.core.progress import SILENT, Advance, Progress
 from ltds.data.decode import decode
 from ltds.data.styles import Style, load_style
-from ltds.data.styles.processes import run
 
-CHUNK = 4  # batches that a process takes at a time
-ABANDONED = 3600  # seconds after which a file half written is nobody's
-ENDS = {".jpg": b"\xff\xd9", ".jpeg": b"\xff\xd9", ".png": b"IEND\xaeB`\x82"}  # the last bytes of a whole file
+CHUNK = 4  # batches that a worker takes at a time
+ABANDONED = 3600  # seconds after which nobody can still be writing to an unfinished file
+ENDS = {".jpg": b"\xff\xd9", ".jpeg": b"\xff\xd9", ".png": b"IEND\xaeB`\x82"}  # the last bytes of a complete file
 
 
-class Order(NamedTuple):
+class StyleJob(NamedTuple):
     """Make the file `target` by giving the image `source` this `style`."""
 
     target: Path
@@ -36,8 +36,8 @@ class Order(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Means:
-    """What images are made with: weights by style, shorter side of the pictures at most, device and batch size."""
+class StyleOptions:
+    """How images are stylised: weight files by style, largest shorter side, device, images per batch."""
 
     weights: Mapping[str, Path]
     size: int = 256
@@ -45,7 +45,7 @@ class Means:
     batch: int = 8
 
 
-def is_whole(file: Path) -> bool:
+def is_complete(file: Path) -> bool:
     """Whether the file is there to its last byte; a copy that was cut short is made again."""
     try:
         with file.open("rb") as stream:
@@ -57,62 +57,65 @@ def is_whole(file: Path) -> bool:
         return False
 
 
-def make_images(orders: Sequence[Order], means: Means, *, jobs: int = 1, progress: Progress = SILENT) -> dict[str, str]:
-    """Make what is not there yet; returns what is wrong with each source that could not be used, by its path.
-
-    With `jobs` above 1 processes are spawned, so a script must call this under `if __name__ == "__main__":`.
-    """
-    missing = [order for order in orders if not is_whole(order.target)]
-    for folder in {order.target.parent for order in missing}:
+def make_images(
+    jobs: Sequence[StyleJob], options: StyleOptions, *, workers: int = 1, progress: Progress = SILENT
+) -> dict[str, str]:
+    """Make the images that are missing; returns the problem of each source that could not be used, by its path."""
+    missing = [job for job in jobs if not is_complete(job.target)]
+    for folder in {job.target.parent for job in missing}:
         folder.mkdir(parents=True, exist_ok=True)
-        _sweep(folder)
+        _delete_abandoned(folder)
     _require_writable(missing)
-    load_styles({order.style for order in missing}, means)
-    chunks = list(_chunks(missing, CHUNK * means.batch))
+    load_styles({job.style for job in missing}, options)
+    chunks = list(_chunks(missing, CHUNK * options.batch))
     problems: dict[str, str] = {}
-    with progress.track("Stylising", len(orders), len(orders) - len(missing)) as advance:
-        for style, count, found in run(partial(_make, means), chunks, min(jobs, len(chunks))):
-            problems.update(found)
-            advance(count, style)
+    with progress.track("Stylising", len(jobs), len(jobs) - len(missing)) as advance:
+        for _, chunk_problems in run_chunks(partial(_make, options), chunks, workers, advance, setup=_use_one_thread):
+            problems.update(chunk_problems)
     return problems
 
 
-def load_styles(styles: Iterable[str], means: Means) -> None:
-    """Load what will be needed, to meet a wrong file before the work starts and not in its midst."""
+def _use_one_thread() -> None:
+    """Other workers use the other processors."""
+    torch.set_num_threads(1)
+
+
+def load_styles(styles: Iterable[str], options: StyleOptions) -> None:
+    """Load every style that will be needed, so that a wrong file is found before the work starts."""
     for style in sorted(styles):
-        _style(style, means.weights.get(style), means.device)
+        _style(style, options.weights.get(style), options.device)
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what a crash left half written, but nothing that another process may be writing now."""
+def _delete_abandoned(folder: Path) -> None:
+    """Delete unfinished files that a crash left, but none that another process may be writing now."""
     for unfinished in folder.glob(".*.part"):
         with suppress(FileNotFoundError):
             if time.time() - unfinished.stat().st_mtime > ABANDONED:
                 unfinished.unlink()
 
 
-def _require_writable(orders: Iterable[Order]) -> None:
+def _require_writable(jobs: Iterable[StyleJob]) -> None:
     known = Image.registered_extensions()
-    bad = next((order.target for order in orders if known.get(order.target.suffix.lower()) not in Image.SAVE), None)
+    bad = next((job.target for job in jobs if known.get(job.target.suffix.lower()) not in Image.SAVE), None)
     if bad is not None:
         remedy = "Convert the sources to JPEG or PNG."
-        raise DataError(expected(f"'{bad}'", "named as an image that can be written", f"'{bad.suffix}'", remedy))
+        raise DataError(expected(f"'{bad}'", "of an image format that can be written", f"'{bad.suffix}'", remedy))
 
 
-def _chunks(orders: Iterable[Order], most: int) -> Iterator[list[Order]]:
-    """Orders of one style, those of one size side by side, so that most batches come out full."""
-    chunk: list[Order] = []
-    for order in sorted(orders, key=lambda order: (order.style, _stored_size(order.source))):
-        if chunk and (len(chunk) == most or chunk[0].style != order.style):
+def _chunks(jobs: Iterable[StyleJob], most: int) -> Iterator[list[StyleJob]]:
+    """Jobs of one style, sorted by size of image, so that most batches are full."""
+    chunk: list[StyleJob] = []
+    for job in sorted(jobs, key=lambda job: (job.style, _stored_size(job.source))):
+        if chunk and (len(chunk) == most or chunk[0].style != job.style):
             yield chunk
             chunk = []
-        chunk.append(order)
+        chunk.append(job)
     if chunk:
         yield chunk
 
 
 def _stored_size(file: Path) -> tuple[int, int]:
-    """(w,h) by the file's header alone; (0,0) where it cannot be read, for decoding will say why."""
+    """(w,h) as the file's header says; (0,0) where it cannot be read: decoding will say why."""
     try:
         with Image.open(file) as image:
             return image.size
@@ -120,25 +123,25 @@ def _stored_size(file: Path) -> tuple[int, int]:
         return 0, 0
 
 
-Done = tuple[str, int, dict[str, str]]
-
-
-def _make(means: Means, chunk: Sequence[Order]) -> Done:
-    """Decode a chunk, redraw it in batches of equal size, write it; the style, how many, and what was wrong."""
+def _make(options: StyleOptions, chunk: Sequence[StyleJob], advance: Advance) -> dict[str, str]:
+    """Decode a chunk, redraw it in batches of equal size, write it; the problems by path of the source."""
     name = chunk[0].style
-    style = _style(name, means.weights.get(name), means.device)
+    style = _style(name, options.weights.get(name), options.device)
     problems: dict[str, str] = {}
     groups: dict[tuple[int, ...], list[tuple[Path, NDArray[np.uint8]]]] = {}
-    for order in chunk:
+    for job in chunk:
         try:
-            pixels = decode(order.source, means.size)
-            groups.setdefault(pixels.shape, []).append((order.target, pixels))
+            pixels = decode(job.source, options.size)
+            groups.setdefault(pixels.shape, []).append((job.target, pixels))
         except DataError as error:
-            problems[str(order.source)] = str(error).split(", but got ", 1)[-1].split(". ")[0]
+            problems[str(job.source)] = str(error).split(", but got ", 1)[-1].split(". ")[0]
+            advance(1, name)
     for group in groups.values():
-        for start in range(0, len(group), means.batch):
-            _redraw(style, group[start : start + means.batch], torch.device(means.device))
-    return name, len(chunk), problems
+        for start in range(0, len(group), options.batch):
+            batch = group[start : start + options.batch]
+            _redraw(style, batch, torch.device(options.device))
+            advance(len(batch), name)
+    return problems
 
 
 def _redraw(style: Style, batch: Sequence[tuple[Path, NDArray[np.uint8]]], device: torch.device) -> None:
@@ -146,7 +149,7 @@ def _redraw(style: Style, batch: Sequence[tuple[Path, NDArray[np.uint8]]], devic
     with torch.inference_mode():
         made = style(pixels.permute(0, 3, 1, 2).float() / 255)
     if not made.isfinite().all():
-        got, remedy = "NaN or inf", "The weights do not fit the style: get them again from their source."
+        got, remedy = "NaN or inf", "The weights do not fit the style: download them again."
         raise DataError(expected(f"the picture of '{batch[0][0]}'", "finite", got, remedy))
     redrawn = (made * 255).round().clamp(0, 255).byte().permute(0, 2, 3, 1).cpu().numpy()
     for (target, _), image in zip(batch, redrawn, strict=True):

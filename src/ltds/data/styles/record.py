@@ -10,39 +10,39 @@ from ltds.core.errors import DataError, expected
 from ltds.core.files import sha256, write_json
 from ltds.core.registry import find
 from ltds.data.styles import STYLES
-from ltds.data.styles.make import Means, Order
+from ltds.data.styles.make import StyleJob, StyleOptions
 
 RECORD = "stylize.json"
 Facts = Mapping[str, object]
 
 
-def claim_dataset(root: Path, orders: Sequence[Order], means: Means) -> None:
+def claim_dataset(root: Path, jobs: Sequence[StyleJob], options: StyleOptions) -> None:
     """Note in stylize.json how each style is made; raises where it has images made in another way.
 
     A dataset's styles have folders of their own, so that one record holds them all.
     """
-    made = {order.style for order in orders if order.target.exists()}
+    made = {job.style for job in jobs if job.target.exists()}
     known = _read(root / RECORD)
-    for style in sorted({order.style for order in orders}):
-        facts = _facts(style, means, "dataset", known.get(style, {}))
+    for style in sorted({job.style for job in jobs}):
+        facts = _facts(style, options, "dataset", known.get(style, {}))
         if style in made and style in known:
             _require_same(root, style, known[style], facts)
         known[style] = facts
     write_json(root / RECORD, known)
 
 
-def claim_folder(out: Path, orders: Sequence[Order], means: Means, source: Path) -> None:
+def claim_folder(out: Path, jobs: Sequence[StyleJob], options: StyleOptions, source: Path) -> None:
     """The same for a folder of images in one style.
 
     There a picture has one name whatever its style, and nothing in the file tells it: another style is refused as
     soon as there are images, and so are images that no record tells of.
     """
-    style = orders[0].style
+    style = jobs[0].style
     known = _read(out / RECORD)
-    if not known and (found := _some(order.target for order in orders if order.target.exists())):
+    if not known and (found := _some(job.target for job in jobs if job.target.exists())):
         rule, got = f"without images, or with a {RECORD} that tells their style", f"{found} without it"
         raise DataError(expected(f"'{out}'", rule, got, "Name another folder with --out, or delete those images."))
-    facts = _facts(style, means, str(source.resolve()), known.get(style, {}))
+    facts = _facts(style, options, str(source.resolve()), known.get(style, {}))
     if known and any(file.is_file() and file.name != RECORD for file in out.rglob("[!.]*")):
         others = sorted(known.keys() - {style})
         if others:
@@ -53,10 +53,10 @@ def claim_folder(out: Path, orders: Sequence[Order], means: Means, source: Path)
     write_json(out / RECORD, {style: facts})
 
 
-def _facts(style: str, means: Means, source: str, before: Facts) -> Facts:
-    weights = means.weights.get(style)
+def _facts(style: str, options: StyleOptions, source: str, before: Facts) -> Facts:
+    weights = options.weights.get(style)
     return {
-        "size": means.size,
+        "size": options.size,
         "version": find("style", style, STYLES).version,
         "weights": _sha256(weights) if weights else before.get("weights"),  # none are asked for when all is made
         "source": source,
