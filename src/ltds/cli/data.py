@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ltds.cli import build
+from ltds.cli.build import app as build_app
+from ltds.cli.build.summary import notes
 from ltds.cli.embed import embed
 from ltds.cli.screen import SCREEN
 from ltds.cli.stylize import stylize
@@ -16,7 +17,7 @@ app = typer.Typer(no_args_is_help=True, help="Build, look at and describe datase
 Dataset = Annotated[str, typer.Argument(help="'bestiary', or a folder with a manifest.")]
 
 
-app.add_typer(build.app, name="build")
+app.add_typer(build_app, name="build")
 
 
 @app.command()
@@ -64,7 +65,7 @@ def info(data: Dataset) -> None:
         rows.append([domain, *images, str(int((train[i] > 0).sum())), ", ".join(opened) or "none"])
     SCREEN.table(["domain", "train", "val", "test", "classes trained", "open when held out"], rows)
     missing = missing_styles(manifest.root)
-    for note in build.notes(manifest):
+    for note in notes(manifest):
         print(note)
     if missing:
         print(f"{sum(missing.values())} stylised images are not there yet: ltds data stylize {manifest.root}")

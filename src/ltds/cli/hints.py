@@ -12,7 +12,7 @@ VALUE = r"""(?:=(?P<value>\[[^\]]*\]|"[^"]*"|[^\s,;)]+?)(?=[.,;)]*(?:\s|$)))?"""
 DOTTED = re.compile(r"(?<![\w./-])(?P<name>[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+)(?![\w/])" + VALUE)
 SETTING = re.compile(r"(?<!no )[Ss]etting '(?P<name>\w+)'")
 ARGUMENT = re.compile(r"[Aa]rgument '(?P<name>\w+)'")
-CHOICES = re.compile(r"Choices: .*")  # a list of everything there is recommends nothing
+NOT_RECOMMENDED = re.compile(r"Choices: .*|no setting '[^']*'")
 MOST = 3  # settings that one line names
 PLACEHOLDERS = {"out": "FOLDER", "source": "FOLDER", "splits": "FOLDER", "lists": "FOLDER", "method": "NAME"}
 
@@ -56,14 +56,14 @@ def _typed(option: Any, value: str) -> str:
     return name if option.is_flag else f"{name} {value or PLACEHOLDERS.get(option.name, 'VALUE')}"
 
 
-def _settings_named(message: str) -> Iterator[str]:
+def _settings_named(message: str) -> list[str]:
     """Settings that a message names, with their value where it recommends one."""
-    text = CHOICES.sub("", message)
+    text = NOT_RECOMMENDED.sub("", message)
+    values: dict[str, str] = {}
     for match in DOTTED.finditer(text):
         if _exists(match["name"]):
-            yield f"{match['name']}={match['value'] or ''}"
-    for match in SETTING.finditer(text):
-        yield match["name"]
+            values[match["name"]] = match["value"] or values.get(match["name"], "")
+    return [f"{name}={value}" for name, value in values.items()] + [m["name"] for m in SETTING.finditer(text)]
 
 
 def _arguments_named(message: str) -> Iterator[str]:
@@ -76,10 +76,11 @@ def _arguments_named(message: str) -> Iterator[str]:
 def _exists(dotted: str) -> bool:
     """Whether a run has this setting: "log.jsonl" looks like one. Settings of a method depend on the method."""
     from ltds.core.config import names
+    from ltds.core.renamed import RENAMED
     from ltds.engine.config import RunConfig
 
     group = dotted.partition(".")[0]
     if group == "method":
-        return True
+        return dotted not in RENAMED
     groups = {name: kind for name, kind in get_type_hints(RunConfig).items() if hasattr(kind, "model_fields")}
     return group in groups and dotted in names(groups[group], f"{group}.")

@@ -5,19 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from click.testing import Result
 from PIL import Image
 from typer.testing import CliRunner
 
-from ltds.cli.build import SETTINGS, app, describe
+from ltds.cli.build import COMMANDS
+from ltds.cli.build.command import SETTINGS, describe
+from ltds.cli.hints import find_command, hint
 from ltds.cli.main import app as ltds
 from ltds.core.errors import ConfigError
-from ltds.data.builders.lts import LtsConfig
+from ltds.data.datasets.lts import LtsConfig
 from ltds.data.manifest import Manifest
 
 
 def call(*words: str) -> Result:
     return CliRunner().invoke(ltds, ["data", *words], catch_exceptions=False)
+
+
+def remedy(name: str, error: ConfigError) -> str:
+    """What the command line adds to an error of `ltds data build NAME`."""
+    return hint(error, find_command(typer.main.get_command(ltds), ["data", "build", name]))
 
 
 @pytest.fixture
@@ -31,8 +39,8 @@ def photos(tmp_path: Path) -> Path:
 
 
 def test_every_command_has_its_settings_in_its_help() -> None:
-    assert {command.name for command in app.registered_commands} == set(SETTINGS)
-    for name in SETTINGS:
+    assert COMMANDS.keys() == SETTINGS.keys()
+    for name in COMMANDS:
         done = call("build", name, "--help")
         assert done.exit_code == 0
         assert "Settings for --set:" in done.stdout
@@ -89,12 +97,15 @@ def test_a_setting_with_an_option_is_not_given_twice(photos: Path, tmp_path: Pat
 
 def test_a_wrong_option_is_answered_with_the_option(tmp_path: Path) -> None:
     words = ["--source", str(tmp_path), "--splits", str(tmp_path), "--set", "damaged=unchecked"]
-    with pytest.raises(ConfigError, match=r"'order' was 'CPA-S'.*'CPS-A'.* Give it with --order VALUE\."):
+    with pytest.raises(ConfigError, match=r"'order' was 'CPA-S'.*'CPS-A'") as wrong:
         call("build", "pacs-odg", *words, "--order", "CPA-S")
-    with pytest.raises(ConfigError, match=r"Give it with --source-test VALUE\."):
+    assert remedy("pacs-odg", wrong.value) == "Give it as: --order VALUE"
+    with pytest.raises(ConfigError, match="'source_test' was 'some'") as wrong:
         call("build", "pacs-odg", *words, "--order", "CPS-A", "--source-test", "some")
-    with pytest.raises(ConfigError, match=r"Give it with --set seed=VALUE\.$"):
+    assert remedy("pacs-odg", wrong.value) == "Give it as: --source-test VALUE"
+    with pytest.raises(ConfigError, match="'seed' was -1") as wrong:
         call("build", "pacs-lt", *words, "--set", "seed=-1")
+    assert remedy("pacs-lt", wrong.value) == "Give it as: --set seed=VALUE"
 
 
 def test_images_that_are_passed_over_are_told(photos: Path, tmp_path: Path) -> None:

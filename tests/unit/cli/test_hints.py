@@ -25,6 +25,8 @@ def said(error: LtdsError, *words: str) -> str:
         ("The loss is NaN. Lower optimizer.lr.", "--set optimizer.lr=VALUE"),
         ("Setting 'optimizer.lr' was inf: not a finite number.", "--set optimizer.lr=VALUE"),
         ("Use optimizer.lr=0.01.", "--set optimizer.lr=0.01"),
+        ("Setting 'optimizer.lr' was 9. Lower it: optimizer.lr=0.01", "--set optimizer.lr=0.01"),
+        ("The setting 'method.strict' is now called 'method.hide_open_names'.", "--set method.hide_open_names=VALUE"),
         ("Use method.mixstyle.stages=[1, 2], or larger images.", "--set method.mixstyle.stages=[1, 2]"),
         ("There is no setting 'optimizer.lrr'. Did you mean 'optimizer.lr'? Choices: data.size, optimizer.lr.",
          "--set optimizer.lr=VALUE"),
