@@ -1,17 +1,22 @@
-"""Logit adjustment by class priors (Menon et al.): in the loss, or after training."""
+"""Logit adjustment by class priors (Menon et al., ICLR 2021): in the loss, or after training."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from ltds.losses.calibrated import ShiftedCrossEntropy
+from ltds.losses.classification import CountsNeeded, CountsTable, as_counts
+
 ZeroCount = Literal["exclude", "one", "blend"]
+CountsSource = Literal["domain", "pooled"]
 
 
 def smoothed_counts(counts: Tensor, zero_count: ZeroCount, blend: float) -> Tensor:
-    """(K,C) counts n_c^d that say what a class without images in a domain weighs there. METHODS 4.1.
+    """(K,C) counts n_c^d that say what a class without images in a domain weighs there.
 
     "exclude": nothing. "one": one image. "blend": n~_c^d = (1-k) n_c^d + k N_d n_c / N, as a domain of N_d images
     would have if a share k of them came from the pool of all domains; a class that no domain has keeps 0.
@@ -27,7 +32,7 @@ def smoothed_counts(counts: Tensor, zero_count: ZeroCount, blend: float) -> Tens
 def logit_adjustment(counts: Tensor, tau: float) -> Tensor:
     """tau log n, of the shape of `counts` (..., C): 0 for tau = 0, also where n = 0; -inf there otherwise.
 
-    Counts do as well as priors: tau log N is the same for every class.
+    Counts work as well as priors: tau log N is the same for every class.
     """
     return tau * torch.log(counts) if tau else torch.zeros_like(counts)
 
@@ -35,7 +40,28 @@ def logit_adjustment(counts: Tensor, tau: float) -> Tensor:
 def adjusted_after_training(logits: Tensor, counts: Tensor, tau: float) -> Tensor:
     """(N,C) z - tau log pi of a model that was trained with plain cross-entropy: logits (N,C), pooled counts (C,).
 
-    A class without images has no prior: its logit is left as it is.
+    A class without images has no prior: its logit stays unchanged.
     """
     prior = counts / counts.sum()
     return logits - tau * torch.where(counts > 0, prior, 1.0).log()
+
+
+class LogitAdjustedLoss(ShiftedCrossEntropy):
+    """Cross-entropy of z + tau log n, with the counts of the sample's domain or pooled over the sources."""
+
+    def __init__(
+        self,
+        domain_counts: CountsTable,
+        *,
+        tau: float = 1.0,
+        counts: CountsSource = "domain",
+        zero_count: ZeroCount = "exclude",
+        blend: float = 0.1,
+    ) -> None:
+        table = as_counts(domain_counts)
+        chosen = table if counts == "domain" else table.sum(dim=0).expand_as(table)
+        super().__init__(logit_adjustment(smoothed_counts(chosen, zero_count, blend), tau))
+
+    @classmethod
+    def counts_needed(cls, settings: Mapping[str, Any]) -> CountsNeeded:
+        return "pooled" if settings.get("counts") == "pooled" else "domain"

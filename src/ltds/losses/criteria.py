@@ -1,49 +1,51 @@
-"""Criteria by name: the classification losses that a method may be given."""
+"""Criteria by name: the classification losses that a method can be given, and anybody's own."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, cast
 
 import torch
 from pydantic import Field, PositiveFloat, model_validator
 from torch import Tensor, nn
 
-from ltds.core.config import Settings
-from ltds.core.errors import ConfigError, expected
+from ltds.core.config import Settings, refuse_idle
+from ltds.core.errors import ConfigError
+from ltds.core.registry import find_or_import
 from ltds.core.task import Task
-from ltds.losses.adjustment import ZeroCount, logit_adjustment, smoothed_counts
-from ltds.losses.calibrated import calibrated_cross_entropy, log_counts
-from ltds.losses.equalization import draw_ignored, equalized_cross_entropy, rare_classes
+from ltds.losses.adjustment import CountsSource, LogitAdjustedLoss, ZeroCount
+from ltds.losses.calibrated import (
+    BalancedSoftmaxLoss,
+    DistributionCalibratedLoss,
+    PlainCrossEntropy,
+    ShiftedCrossEntropy,
+)
+from ltds.losses.classification import ClassificationLoss, CountsNeeded
+from ltds.losses.equalization import EqualizedLoss
 
-CriterionName = Literal["ce", "bsce", "dc", "equal", "adjusted"]
-Share = Annotated[float, Field(gt=0, le=1)]
+PositiveFraction = Annotated[float, Field(gt=0, le=1)]
+LossFunction = Callable[[Tensor, Tensor, Tensor, torch.Generator | None], Tensor]
 
-# The settings that a criterion reads beside its name.
-USES: dict[CriterionName, tuple[str, ...]] = {
-    "ce": (),
-    "bsce": (),
-    "dc": (),
-    "equal": ("gamma", "rare_share"),
-    "adjusted": ("tau", "counts", "zero_count", "blend"),
+CRITERIA: dict[str, type[ClassificationLoss]] = {
+    "ce": PlainCrossEntropy,
+    "bsce": BalancedSoftmaxLoss,
+    "dc": DistributionCalibratedLoss,
+    "equal": EqualizedLoss,
+    "adjusted": LogitAdjustedLoss,
 }
 
 
 class CriterionSettings(Settings):
-    """A criterion and its own settings; a plain text in its place is its name.
+    """A criterion and its settings. A plain text instead of the group is the name."""
 
-    ce: cross-entropy. bsce: balanced softmax, counts pooled over the sources. dc: the paper's Eq. (2), counts of the
-    sample's own domain. equal: softmax equalisation, which with probability `gamma` spares a class with less than
-    `rare_share` of the images. adjusted: logit adjustment, tau log n added to the logits; `zero_count` says what a
-    class weighs that the domain does not have.
-    """
-
-    name: CriterionName = "ce"
-    gamma: Share = 0.9
-    rare_share: Share = 0.005
-    tau: PositiveFloat = 1.0
-    counts: Literal["domain", "pooled"] = "domain"
-    zero_count: ZeroCount = "exclude"
-    blend: Share = 0.1
+    name: str = Field("ce", description=f"{', '.join(CRITERIA)}, or your own loss as 'package.module:Thing'")
+    gamma: PositiveFraction = Field(0.9, description="equal: probability that a sample ignores a rare class")
+    rare_share: PositiveFraction = Field(0.005, description="equal: a class with a smaller share of the images is rare")
+    tau: PositiveFloat = Field(1.0, description="adjusted: factor on the log counts that are added to the logits")
+    counts: CountsSource = Field("domain", description="adjusted: counts of the sample's domain, or pooled")
+    zero_count: ZeroCount = Field("exclude", description="adjusted: weight of a class without images in a domain")
+    blend: PositiveFraction = Field(0.1, description="adjusted: share of pooled counts for zero_count=blend")
 
     @model_validator(mode="before")
     @classmethod
@@ -52,84 +54,98 @@ class CriterionSettings(Settings):
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> CriterionSettings:
-        fields = type(self).model_fields
-        for name in fields:
-            changed = getattr(self, name) != fields[name].default
-            if changed and name not in ("name", *USES[self.name]):
-                users = " and ".join(other for other, uses in USES.items() if name in uses)
-                raise ValueError(f"criterion '{self.name}' does not use {name}: leave it out, or name {users}")
+        if ":" not in self.name:  # a loss from elsewhere is imported and checked when the criterion is built
+            _refuse_unread(self, find_or_import("criterion", self.name, CRITERIA))
         if self.counts == "pooled" and self.zero_count == "blend":
             raise ValueError("zero_count=blend mixes a domain's counts with the pool: it needs counts=domain")
-        if self.zero_count != "blend" and self.blend != fields["blend"].default:
-            raise ValueError("blend has no effect without zero_count=blend: leave it out")
+        if self.zero_count != "blend":
+            refuse_idle(self, ["blend"], "without zero_count=blend")
         return self
-
-    @property
-    def reads_counts(self) -> bool:
-        return self.name != "ce"
-
-    @property
-    def per_domain(self) -> bool:
-        """Whether it needs images in every source, not only in some."""
-        return self.name == "dc" or (self.name == "adjusted" and self.counts == "domain")
 
 
 class Criterion(nn.Module):
-    """(N,) losses of logits (N,C), labels (N,) and source domains (N,); `generator` is drawn from by "equal" only."""
+    """(N,) losses of logits (N,C), labels (N,) and source domains (N,), by the loss that the settings name.
 
-    log_n: Tensor  # (K,C): what is added to the logits of a sample of each source
-    rare: Tensor  # (C,) bool: the classes that "equal" spares
+    'package.module:Thing' is a subclass of `ClassificationLoss`, or a function
+    (logits, labels, domains, generator) -> (N,) losses.
+    """
 
     def __init__(self, settings: CriterionSettings, task: Task) -> None:
         super().__init__()
         self.settings = settings
-        _need_images(settings, task)
-        counts = torch.tensor(task.counts, dtype=torch.get_default_dtype())
-        # Facts of the task, not learned.
-        self.register_buffer("log_n", _shift(settings, counts), persistent=False)
-        self.register_buffer("rare", rare_classes(counts.sum(dim=0), settings.rare_share), persistent=False)
-        if settings.name == "equal" and not self.rare.any():
-            least = float(counts.sum(dim=0).min() / counts.sum())
-            raise ConfigError(
-                expected(
-                    f"criterion.rare_share={settings.rare_share:g}",
-                    "above the share of the rarest class, or 'equal' is plain cross-entropy",
-                    f"{least:.4g} for that class",
-                    "Raise it with --set method.criterion.rare_share=SHARE.",
-                )
-            )
+        thing = find_or_import("criterion", settings.name, CRITERIA)
+        try:
+            _refuse_unread(settings, thing)
+        except ValueError as error:
+            raise ConfigError(f"Expected only settings that the criterion reads, but {error}.") from error
+        self.loss = _build(thing, settings, task) if _is_loss_class(thing) else _function(thing, settings.name)
+
+    @property
+    def log_n(self) -> Tensor:
+        """(K,C) what a calibrated loss adds to the logits of a sample of each source."""
+        assert isinstance(self.loss, ShiftedCrossEntropy), f"'{self.settings.name}' adds nothing to the logits"
+        return self.loss.log_n
 
     def forward(
         self, logits: Tensor, labels: Tensor, domains: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        if self.settings.name == "equal":
-            assert generator is not None, "pass clock.generator(...): this criterion draws which negatives it ignores"
-            ignored = draw_ignored(self.rare, len(logits), self.settings.gamma, generator)
-            return equalized_cross_entropy(logits, labels, ignored)
-        return calibrated_cross_entropy(logits, labels, self.log_n[domains])
+        losses: Tensor = self.loss(logits, labels, domains, generator)
+        if losses.shape != labels.shape:
+            raise ConfigError(
+                f"Expected criterion '{self.settings.name}' to return one loss per sample, {tuple(labels.shape)}, but "
+                f"got {tuple(losses.shape)}. Return the losses before the mean."
+            )
+        return losses
 
 
-def _shift(settings: CriterionSettings, counts: Tensor) -> Tensor:
-    """(K,C) what a criterion adds to the logits, from counts (K,C)."""
-    pooled = counts.sum(dim=0).expand_as(counts)
-    match settings.name:
-        case "bsce":
-            return log_counts(pooled)
-        case "dc":
-            return log_counts(counts)
-        case "adjusted":
-            known = counts if settings.counts == "domain" else pooled
-            return logit_adjustment(smoothed_counts(known, settings.zero_count, settings.blend), settings.tau)
-        case _:
-            return torch.zeros_like(counts)
+def _is_loss_class(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, ClassificationLoss)
 
 
-def _need_images(settings: CriterionSettings, task: Task) -> None:
-    sizes = task.counts.sum(axis=1)
-    empty = [name for name, size in zip(task.sources, sizes, strict=True) if not size]
-    if (settings.per_domain and empty) or (settings.reads_counts and not sizes.sum()):
+def _build(thing: type[ClassificationLoss], settings: CriterionSettings, task: Task) -> ClassificationLoss:
+    arguments = {name: getattr(settings, name) for name in _settings_read(thing)}
+    _need_images(settings.name, thing.counts_needed(arguments), task)
+    counts = torch.tensor(task.counts, dtype=torch.get_default_dtype())
+    try:
+        return thing(counts, **arguments)
+    except TypeError as error:
         raise ConfigError(
-            f"Expected class counts for criterion '{settings.name}', but there are no training images in "
-            f"{', '.join(repr(name) for name in empty) or 'any source domain'}. "
-            "Leave such a domain out of the dataset, or add --set method.criterion=ce."
+            f"Expected criterion '{settings.name}' to be built as Loss(domain_counts, **settings), but got: {error}. "
+            f"The settings are {', '.join(CriterionSettings.model_fields)}; give other arguments a default."
+        ) from error
+
+
+def _function(thing: Any, name: str) -> LossFunction:
+    if isinstance(thing, type) or not callable(thing):
+        raise ConfigError(
+            f"Expected criterion '{name}' to be a function or a subclass of ltds.losses.ClassificationLoss, but got "
+            f"{thing!r}. Name a function (logits, labels, domains, generator) that returns losses (N,)."
+        )
+    return cast(LossFunction, thing)
+
+
+def _settings_read(thing: object) -> tuple[str, ...]:
+    """The settings that a loss reads: its keyword-only arguments. A plain function reads none."""
+    if not _is_loss_class(thing):
+        return ()
+    parameters = inspect.signature(thing).parameters.values()  # type: ignore[arg-type]
+    keywords = (p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    return tuple(name for name in keywords if name in CriterionSettings.model_fields)
+
+
+def _refuse_unread(settings: CriterionSettings, thing: object) -> None:
+    read = ("name", *_settings_read(thing))
+    for name in (field for field in CriterionSettings.model_fields if field not in read):
+        readers = [other for other, loss in CRITERIA.items() if name in _settings_read(loss)]
+        refuse_idle(settings, [name], f"with criterion '{settings.name}', only with {' and '.join(readers)}")
+
+
+def _need_images(name: str, needed: CountsNeeded, task: Task) -> None:
+    sizes = task.counts.sum(axis=1)
+    empty = [source for source, size in zip(task.sources, sizes, strict=True) if not size]
+    if (needed == "domain" and empty) or (needed != "none" and not sizes.sum()):
+        raise ConfigError(
+            f"Expected class counts for criterion '{name}', but there are no training images in "
+            f"{', '.join(repr(source) for source in empty) or 'any source domain'}. "
+            "Leave such a domain out of the dataset, or set method.criterion=ce."
         )

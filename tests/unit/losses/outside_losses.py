@@ -1,0 +1,45 @@
+"""Criteria as a user would write them: a function, and classes that read settings and counts."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ltds.losses import ClassificationLoss
+
+
+def focal(logits: Tensor, labels: Tensor, domains: Tensor, generator: torch.Generator | None) -> Tensor:
+    """(1 - p_y)^2 CE (Lin et al., ICCV 2017)."""
+    plain = F.cross_entropy(logits, labels, reduction="none")
+    return (1 - torch.exp(-plain)) ** 2 * plain
+
+
+class WeightedLoss(ClassificationLoss):
+    """n_y^-tau CE, with the counts of the sample's domain."""
+
+    weight: Tensor
+
+    def __init__(self, domain_counts: Tensor, *, tau: float, power: float = 1.0) -> None:
+        super().__init__()
+        self.register_buffer("weight", domain_counts.clamp(min=1) ** (-tau * power), persistent=False)
+
+    @classmethod
+    def counts_needed(cls, settings):
+        return "domain"
+
+    def forward(self, logits, labels, domains, generator=None):
+        return self.weight[domains, labels] * F.cross_entropy(logits, labels, reduction="none")
+
+
+class NeedsMore(ClassificationLoss):
+    def __init__(self, domain_counts: Tensor, *, alpha: float) -> None:
+        super().__init__()
+
+
+class NoLoss:
+    pass
+
+
+def mean_loss(logits: Tensor, labels: Tensor, domains: Tensor, generator: torch.Generator | None) -> Tensor:
+    return F.cross_entropy(logits, labels)
