@@ -11,7 +11,8 @@ from PIL import Image
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import SPLITS, Manifest
-from ltds.engine.assemble import Session, assemble
+from ltds.engine.assemble import assemble
+from ltds.engine.session import Session
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.start import record
 

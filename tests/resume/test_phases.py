@@ -13,10 +13,10 @@ from torch import Tensor
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.data.manifest import Manifest
 from ltds.engine.checkpoint import load_checkpoint
-from ltds.engine.config import ScheduleSettings
 from ltds.engine.loop import train
 from ltds.engine.optim import learning_rate
 from ltds.engine.phases import schedule_phases
+from ltds.engine.settings import ScheduleSettings
 from ltds.engine.start import resume_run
 from ltds.methods.agg import Agg
 from ltds.methods.base import Phase
@@ -80,7 +80,7 @@ def test_shares_that_make_a_whole_fill_the_run(share: float, epochs: int) -> Non
 def test_learning_rates_within_a_phase() -> None:
     schedule = ScheduleSettings(epochs=10, steps_per_epoch=1, milestones=(0.5,))
     steps = schedule_phases(
-        (Phase("a"), Phase("b", decay="cosine", lr=2.0), Phase("c", decay="constant", lr=0.1)), schedule
+        (Phase("a"), Phase("b", decay="cosine", lr_scale=2.0), Phase("c", decay="constant", lr_scale=0.1)), schedule
     )
     rate = [learning_rate(step, 0.1, schedule, next(s for s in steps if step < s.stop)) for step in range(30)]
     assert rate[4:6] == pytest.approx([0.1, 0.01])

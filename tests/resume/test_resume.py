@@ -16,7 +16,7 @@ import pytest
 
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.assemble import Session
+from ltds.engine.session import Session
 from ltds.engine.loop import train
 from ltds.engine.start import resume_run
 from ltds.evaluation.table import PredictionTable

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ltds.core.errors import ConfigError, nearest
+from ltds.core.renamed import RENAMED
 
 
 class Settings(BaseModel):
@@ -20,7 +21,7 @@ class Settings(BaseModel):
 
 Model = TypeVar("Model", bound=Settings)
 Fraction = Annotated[float, Field(ge=0, le=1)]
-REMEDY = "Give it with --set {name}=VALUE or in the TOML file."
+REMEDY = "Set {name}=VALUE."
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -30,10 +31,10 @@ def read_toml(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(
             f"Expected a settings file at '{file}', but it could not be read ({error.strerror}). "
-            "Name an existing TOML file, or leave --config out."
+            "Name an existing TOML file, or none."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"Expected '{file}' to be valid TOML, but got: {error}. Mend that line.") from error
+        raise ConfigError(f"Expected '{file}' to be valid TOML, but got: {error}. Correct that line.") from error
 
 
 def parse_overrides(pairs: Iterable[str]) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def parse_overrides(pairs: Iterable[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"Expected an override like optimizer.lr=0.05, but got '{pair}'. Write --set NAME=VALUE.")
+            raise ConfigError(f"Expected an override like optimizer.lr=0.05, but got '{pair}'. Write NAME=VALUE.")
         tables = merge(tables, _nested(name.strip().split("."), _literal(text.strip())))
     return tables
 
@@ -61,7 +62,7 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
                 got = result[key] if isinstance(value, Mapping) else value
                 raise ConfigError(
                     f"Expected '{key}' to be a group of settings, but got the value {got!r}. "
-                    f"Name one setting of the group: --set {key}.NAME=VALUE."
+                    f"Name one setting of the group, as in {key}.NAME=VALUE."
                 )
             result[key] = merge(result.get(key, {}), value) if tables else value
     return result
@@ -132,6 +133,8 @@ def _submodel(annotation: Any) -> type[BaseModel] | None:
 
 def _sentence(model: type[BaseModel], item: dict[str, Any], prefix: str, remedy: str) -> str:
     name = prefix + ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden" and name in RENAMED:
+        return f"The setting '{name}' is now called '{RENAMED[name]}'. Use the new name."
     if item["type"] == "extra_forbidden":
         return f"There is no setting '{name}'. {nearest(name, names(model, prefix))}"
     if item["type"] == "missing":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 RENAMED: dict[str, str] = {
+    "data.batch": "data.batch_size",
     "method.back_weights": "method.s2z_weights",
     "method.cycle": "method.cycle_form",
     "method.lr_after": "method.lr_scale_after_warmup",

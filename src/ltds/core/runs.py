@@ -20,9 +20,10 @@ from ltds.core.task import Task
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """All that a run leaves behind, and all that anything after training reads.
+    """All files of a run. Whatever comes after training (metrics, reports, models) reads these and no dataset.
 
-    config.toml environment.json task.json log.jsonl checkpoints/ predictions/*.npz metrics.json DONE, or FAILED.json
+    config.toml environment.json task.json embeddings.npz log.jsonl checkpoints/ predictions/*.npz metrics.json
+    model.json DONE, or FAILED.json
     """
 
     path: Path
@@ -38,6 +39,16 @@ class RunDirectory:
     @property
     def task_file(self) -> Path:
         return self.path / "task.json"
+
+    @property
+    def embeddings_file(self) -> Path:
+        """The class embeddings that the method was given, where it uses any."""
+        return self.path / "embeddings.npz"
+
+    @property
+    def model_file(self) -> Path:
+        """What a prediction needs besides weights and settings: class names, preprocessing, when to say "unknown"."""
+        return self.path / "model.json"
 
     @property
     def journal_file(self) -> Path:
@@ -88,7 +99,7 @@ class RunDirectory:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise CheckpointError(
                 f"Expected '{self.config_file}' to be valid TOML, but got: {error}. "
-                "Restore it, or train a new run with another --out."
+                "Restore it, or train a new run in another folder."
             ) from error
 
     def read_task(self) -> Task:
@@ -98,17 +109,20 @@ class RunDirectory:
         except (LookupError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"Expected '{self.task_file}' to describe a task, but got {type(error).__name__}: {error}. "
-                "Restore it, or train a new run with another --out."
+                "Restore it, or train a new run in another folder."
             ) from error
 
     def read_environment(self) -> dict[str, Any]:
         return self._json(self.environment_file)
 
+    def read_model(self) -> dict[str, Any]:
+        return self._json(self.model_file)
+
     def read_metrics(self) -> dict[str, Any]:
         return self._json(self.metrics_file)
 
     def read_journal(self) -> list[dict[str, Any]]:
-        """The journal's lines up to the first that a crash cut off; none where there is no journal yet."""
+        """The journal's lines before the first damaged one, as a crash leaves it; none where there is no journal."""
         rows: list[dict[str, Any]] = []
         if not self.journal_file.is_file():
             return rows
@@ -123,7 +137,7 @@ class RunDirectory:
         return rows
 
     def last_line(self, now: float) -> tuple[int, float, float]:
-        """Steps done so far, seconds of the last one, and seconds since the last sign of life; no reading of it all."""
+        """Steps done so far, seconds of the last one, and seconds since it was written; reads only the file's end."""
         try:
             with self.journal_file.open("rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
@@ -140,14 +154,14 @@ class RunDirectory:
         return 0, 0.0, age
 
     def seconds(self) -> float:
-        """How long the run took, from its record to its end by the clock on the wall; breaks count."""
+        """Wall-clock seconds from the run's start to its end, interruptions included."""
         try:
             return self.done_file.stat().st_mtime - self.config_file.stat().st_mtime
         except OSError:
             return 0.0
 
     def failure(self) -> dict[str, Any] | None:
-        """Why the run failed, where it did and nobody has tried again since."""
+        """Why the run failed; None where it did not, or was tried again since."""
         return self._json(self.failed_file) if self.failed_file.is_file() else None
 
     def write_failure(self, failure: dict[str, Any]) -> None:
@@ -168,19 +182,22 @@ class RunDirectory:
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         write_json(self.metrics_file, metrics)
 
+    def write_model(self, model: dict[str, Any]) -> None:
+        write_json(self.model_file, model)
+
     def mark_done(self) -> None:
         write_text(self.done_file, "")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folder and keep other processes from training in it. An empty one is not left behind."""
+        """Create the folder and keep other processes from training in it; an empty folder is removed afterwards."""
         try:
             with locked(self.path):
                 yield
         except LockedError as error:
             raise CheckpointError(
                 f"Expected '{self.path}' to be free, but another process is training in it. "
-                "Wait for it, stop it, or choose another --out."
+                "Wait for it, stop it, or choose another folder."
             ) from error
 
     def _read(self, file: Path) -> bytes:
@@ -189,7 +206,7 @@ class RunDirectory:
         except OSError as error:
             raise CheckpointError(
                 f"Expected '{self.path}' to be a run directory with a file '{file.name}', but it could not be read "
-                f"({error.strerror}). Make a run with 'ltds train --out {self.path}'."
+                f"({error.strerror}). Name a folder that ltds has trained in."
             ) from error
 
     def _json(self, file: Path) -> dict[str, Any]:
@@ -199,7 +216,7 @@ class RunDirectory:
         except ValueError as error:
             raise CheckpointError(
                 f"Expected '{file}' to be valid JSON, but got: {error}. "
-                "If it is metrics.json, 'ltds evaluate RUN' makes it anew."
+                "If it is metrics.json, evaluate the run again: that writes it from the stored predictions."
             ) from error
         if not isinstance(value, dict):
             raise CheckpointError(f"Expected '{file}' to hold a JSON object, but got a {type(value).__name__}.")

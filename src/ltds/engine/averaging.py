@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from ltds.engine.config import AveragingSettings
 from ltds.engine.phases import ScheduledPhase
+from ltds.engine.settings import AveragingSettings
 
 
 class WeightAverage:

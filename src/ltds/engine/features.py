@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from ltds.core.progress import SILENT, Progress
-from ltds.engine.assemble import Session
+from ltds.engine.session import Session
 from ltds.evaluation.features import FeatureTable, drawn_rows, half
 from ltds.stats.frechet import pairwise_frechet
 

@@ -1,30 +1,29 @@
-"""The loop: steps, journal, validation, checkpoints, and the evaluation at the end. One for every method."""
+"""The training loop, one for every method: steps, journal, validation, checkpoints, and the evaluation at the end."""
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
 import torch
 
-from ltds.core.errors import TrainingError
 from ltds.core.progress import SILENT, Advance, Progress
 from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
-from ltds.core.types import Batch, Clock, StepLoss
-from ltds.engine.assemble import Session
+from ltds.core.types import Batch, Clock
 from ltds.engine.checkpoint import TrainState, load_average, load_checkpoint, save_checkpoint
-from ltds.engine.features import domain_distances, sample_features
+from ltds.engine.features import domain_distances
+from ltds.engine.finite import finite_loss, require_finite_weights
 from ltds.engine.journal import Journal
-from ltds.engine.optim import learning_rate
-from ltds.engine.outcome import conclude, predict_split, write_metrics
+from ltds.engine.optim import learning_rate, set_learning_rate
+from ltds.engine.outcome import finish, predict_split
 from ltds.engine.phases import ScheduledPhase, freeze, start_phase
+from ltds.engine.session import Session
 from ltds.evaluation.protocol import validate
 
 
 def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop_after: int | None = None) -> None:
-    """Train from where the run stands to its end, then evaluate. Afterwards the run is DONE.
+    """Train from the run's last checkpoint to its end, then evaluate. Afterwards the run is DONE.
 
     `stop_after`: return once this many steps are done and saved, as if the machine had been switched off.
     """
@@ -44,10 +43,10 @@ def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop
 def _train_phase(
     session: Session, run: RunDirectory, state: TrainState, stop: int, journal: Journal, advance: Advance
 ) -> TrainState:
-    """Take the steps of the phase that the run stands in, from its start or from the middle."""
+    """Take the steps of the current phase, from its start or from the middle."""
     scheduled = session.phase_at(state.step)
     if state.step == scheduled.start > 0:
-        state = _enter(session, run, scheduled, state)
+        state = _start_phase(session, run, scheduled, state)
     freeze(session.method, scheduled.phase, session.learnable)
     per_epoch = session.config.schedule.steps_per_epoch
     every = session.config.run.checkpoint_every or per_epoch
@@ -56,25 +55,31 @@ def _train_phase(
         state = replace(state, step=state.step + 1)
         if state.step % per_epoch == 0:
             state = _validate(session, run, state, journal, scheduled)
-            _measure(session, state.step, journal)
+            _measure_distances(session, state.step, journal)
+        done = 1
+        if _is_out_of_patience(session, state):
+            done += scheduled.stop - state.step
+            state = replace(state, step=scheduled.stop)
         if state.step % every == 0 or state.step in (stop, scheduled.stop):
             _save(session, run, state, journal)
-        advance(note=_note(state, loss))
+        advance(done, note=_note(state, loss))
+        if state.step == scheduled.stop:
+            break
     return state
 
 
-def _enter(session: Session, run: RunDirectory, scheduled: ScheduledPhase, state: TrainState) -> TrainState:
-    """Begin a later phase. A run that stopped just here does the same again: nothing but the weights goes in."""
+def _start_phase(session: Session, run: RunDirectory, scheduled: ScheduledPhase, state: TrainState) -> TrainState:
+    """Start a later phase. It depends only on saved weights, so resuming here repeats it exactly."""
     if scheduled.phase.from_best:
         before = session.phase_at(scheduled.start - 1)
         load_checkpoint(run.best_of(before.phase.name), session.method, identity=session.identity)
     start_phase(scheduled, session.method, session.optimizer, session.config.run.seed)
     session.average.clear()
-    return TrainState(step=state.step)  # the best so far was the best of another phase
+    return TrainState(step=state.step, best_step=state.step)  # the best accuracy so far belongs to another phase
 
 
 def restore(session: Session, run: RunDirectory) -> TrainState:
-    """Put the session where the run's last checkpoint left it; a run without one starts at step 0."""
+    """Load the run's last checkpoint into the session; a run without one starts at step 0."""
     if not run.last_checkpoint.is_file():
         return TrainState()
     state = load_checkpoint(run.last_checkpoint, session.method, session.optimizer, session.identity)
@@ -82,66 +87,38 @@ def restore(session: Session, run: RunDirectory) -> TrainState:
     return state
 
 
-def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> None:
-    """Predict validation and test with the best weights of the last phase, write the metrics, mark the run as done."""
-    best = load_checkpoint(run.best_checkpoint, session.method, identity=session.identity)
-    if session.method.concludes:
-        conclude(session, progress)
-        save_checkpoint(run.best_checkpoint, session.method, None, best, session.identity)
-    for split in ("val", "test"):
-        if len(session.rows(split)):
-            predict_split(session, split, progress).save(run.predictions_file(split))
-    sample_features(session, progress).save(run.features_file)
-    write_metrics(run)
-    run.mark_done()
-
-
 def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> float:
-    """One step of training, written to the journal; its loss."""
+    """Take one step of training, write it to the journal, return its loss."""
     config, started = session.config, time.perf_counter()
     scheduled, per_epoch = session.phase_at(step), config.schedule.steps_per_epoch
     clock = Clock(config.run.seed, step - scheduled.start, scheduled.steps, per_epoch, scheduled.phase.name)
     reseed_global(config.run.seed, "step", step)
     lr = learning_rate(step, config.optimizer.lr, config.schedule, scheduled)
-    for group in session.optimizer.param_groups:
-        group["lr"] = lr
+    set_learning_rate(session.optimizer, lr)
     session.method.train()
     loss = session.method.loss(batch, clock)
-    total, terms = _finite(loss, step)
+    total, terms = finite_loss(loss, step)
     session.optimizer.zero_grad(set_to_none=True)
     loss.total.backward()  # type: ignore[no-untyped-call]
+    if config.optimizer.clip_norm:
+        torch.nn.utils.clip_grad_norm_(session.method.parameters(), config.optimizer.clip_norm)
     session.optimizer.step()
     session.average.update(session.method, scheduled, step)
     journal.step(step + 1, step // per_epoch, lr, total, terms, time.perf_counter() - started)
     return total
 
 
-def _finite(loss: StepLoss, step: int) -> tuple[float, dict[str, float]]:
-    """The total and the terms as numbers; a NaN or infinite one stops the run by name."""
-    terms = {name: value.item() for name, value in loss.terms.items()}
-    total = loss.total.item()
-    parts = {**terms, "total": total}
-    broken = {name: value for name, value in parts.items() if not math.isfinite(value)}
-    if broken:
-        became = " and ".join(f"the term '{name}' became {value}" for name, value in broken.items())
-        raise TrainingError(
-            f"Expected a finite loss at step {step + 1}, but {became}. The last checkpoint is kept: train anew with a "
-            "smaller learning rate (--set optimizer.lr=...) and another --out."
-        )
-    return total, terms
-
-
 def _validate(
     session: Session, run: RunDirectory, state: TrainState, journal: Journal, scheduled: ScheduledPhase
 ) -> TrainState:
-    """Keep the weights with the best mean over source domains of validation accuracy: never looks at test images.
+    """Keep the weights with the best validation accuracy, averaged over source domains; test images take no part.
 
     Without validation images every epoch counts as the best so far, so that the last one is kept.
     """
-    _refuse_nan(session, state.step)
+    require_finite_weights(session.method, state.step)
     with session.average.applied(session.method):
-        found = validate(predict_split(session, "val"), session.task) if len(session.rows("val")) else {}
-        accuracy = found.get("accuracy")
+        result = validate(predict_split(session, "val"), session.task) if len(session.rows("val")) else {}
+        accuracy = result.get("accuracy")
         best = accuracy is None or accuracy > state.best_accuracy
         if best:
             state = replace(state, best_accuracy=accuracy or 0.0, best_step=state.step)
@@ -149,12 +126,18 @@ def _validate(
             save_checkpoint(file, session.method, None, state, session.identity)
     if accuracy is not None:
         epoch = state.step // session.config.schedule.steps_per_epoch - 1
-        journal.validation(state.step, epoch, accuracy, found["per_domain"], best)
+        journal.validation(state.step, epoch, accuracy, result["per_domain"], best)
     return state
 
 
-def _measure(session: Session, step: int, journal: Journal) -> None:
-    """Write how far the source domains lie apart, after the epochs that ask for it."""
+def _is_out_of_patience(session: Session, state: TrainState) -> bool:
+    """Whether validation has not improved for `schedule.patience` epochs."""
+    schedule = session.config.schedule
+    return bool(schedule.patience) and state.step - state.best_step >= schedule.patience * schedule.steps_per_epoch
+
+
+def _measure_distances(session: Session, step: int, journal: Journal) -> None:
+    """Write the distances between source domains, after the epochs that ask for it."""
     every, epochs = session.config.run.frechet_every, step // session.config.schedule.steps_per_epoch
     if every and epochs % every == 0:
         distances = domain_distances(session)
@@ -163,20 +146,10 @@ def _measure(session: Session, step: int, journal: Journal) -> None:
 
 
 def _save(session: Session, run: RunDirectory, state: TrainState, journal: Journal) -> None:
-    _refuse_nan(session, state.step)
+    require_finite_weights(session.method, state.step)
     journal.sync()  # a checkpoint must never be ahead of its journal, even after a power cut
     average = session.average.tensors
     save_checkpoint(run.last_checkpoint, session.method, session.optimizer, state, session.identity, average)
-
-
-def _refuse_nan(session: Session, step: int) -> None:
-    """A finite loss can still have an infinite gradient: never save, nor select, what it has spoilt."""
-    for name, value in session.method.state_dict().items():
-        if not bool(torch.isfinite(value).all()):
-            raise TrainingError(
-                f"Expected finite weights after step {step}, but '{name}' holds NaN or infinity. The last checkpoint "
-                "is kept: train anew with a smaller learning rate (--set optimizer.lr=...) and another --out."
-            )
 
 
 def _note(state: TrainState, loss: float) -> str:

@@ -1,4 +1,4 @@
-"""Where each phase of a run begins and ends, and what beginning one means."""
+"""Where each phase of a run begins and ends, and what starting one means."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 from ltds.core.rng import reseed_global
-from ltds.engine.config import ScheduleSettings
+from ltds.engine.settings import ScheduleSettings
 from ltds.methods.base import Method, Phase
 
 
 @dataclass(frozen=True)
 class ScheduledPhase:
-    """A phase at its place in a run: the steps `start` .. `stop`-1. `last` tells whether its weights are the run's."""
+    """A phase with its steps `start` .. `stop`-1 of the run. `last`: the weights it ends with are the run's."""
 
     phase: Phase
     start: int
@@ -29,8 +29,8 @@ class ScheduledPhase:
 def schedule_phases(phases: tuple[Phase, ...], schedule: ScheduleSettings) -> tuple[ScheduledPhase, ...]:
     """The phases one after the other, each a whole number of epochs, at least one.
 
-    Within the run's epochs a phase ends where the shares so far end, rounded, so that shares of a whole fill it; a
-    phase after them has its own share, rounded.
+    Shares that add up to 1 fill the run's epochs exactly: within them, a phase ends where the sum of the shares so far
+    ends, rounded. A phase beyond that sum is as long as its own share, rounded.
     """
     scheduled: list[ScheduledPhase] = []
     share, end = 0.0, 0  # the end in epochs
@@ -44,7 +44,7 @@ def schedule_phases(phases: tuple[Phase, ...], schedule: ScheduleSettings) -> tu
 
 
 def start_phase(scheduled: ScheduledPhase, method: Method, optimizer: torch.optim.Optimizer, seed: int) -> None:
-    """Prepare the method for a later phase: a pure function of its weights and the seed. Momentum starts anew."""
+    """Prepare the method for a later phase: depends only on its weights and the seed. Momentum starts at zero."""
     reseed_global(seed, f"enter/{scheduled.phase.name}")
     with torch.no_grad():
         method.enter(scheduled.phase)
@@ -52,6 +52,6 @@ def start_phase(scheduled: ScheduledPhase, method: Method, optimizer: torch.opti
 
 
 def freeze(method: nn.Module, phase: Phase, learnable: frozenset[str]) -> None:
-    """Let only the phase's parameters learn, of those that learn at all."""
+    """Let only the phase's parameters learn, among those that learn at all."""
     for name, parameter in method.named_parameters():
         parameter.requires_grad_(name in learnable and name.startswith(phase.trainable))

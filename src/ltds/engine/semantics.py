@@ -8,7 +8,8 @@ from ltds.core.errors import ConfigError, DataError
 from ltds.core.files import sha256
 from ltds.core.task import Task
 from ltds.data.manifest import Manifest
-from ltds.engine.config import RunConfig, SemanticsSettings
+from ltds.engine.config import RunConfig
+from ltds.engine.settings import SemanticsSettings
 from ltds.semantics.attributes import from_attributes_csv
 from ltds.semantics.embeddings import ClassEmbeddings
 

@@ -1,4 +1,4 @@
-"""Starting a run and taking one up again."""
+"""Starting a run, and resuming one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.assemble import Session, assemble
+from ltds.engine.assemble import assemble
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.environment import describe_environment
 from ltds.engine.loop import train
 from ltds.engine.semantics import semantics_checksum
+from ltds.engine.session import Session
+from ltds.semantics.archive import write_embeddings
 
 
 def create_run(run: RunDirectory, config: RunConfig, manifest: Manifest, progress: Progress = SILENT) -> None:
-    """Record what the run is, then train it to its end. Nothing is written before the settings have proved usable."""
+    """Write the run's record, then train to the end. Nothing is written before the settings are known to work."""
     with run.locked():
         refuse_existing(run)
         session = assemble(config, manifest, progress)
@@ -27,8 +29,8 @@ def create_run(run: RunDirectory, config: RunConfig, manifest: Manifest, progres
 def refuse_existing(run: RunDirectory) -> None:
     if run.exists:
         raise ConfigError(
-            f"Expected '{run.path}' to be a new folder, but it holds a run. Continue it with "
-            f"'ltds train --resume {run.path}', or choose another --out."
+            f"Expected '{run.path}' to be a new folder, but it holds a run. Resume that run, or choose another folder.",
+            resume=run.path,
         )
 
 
@@ -42,20 +44,22 @@ def resume_run(run: RunDirectory, progress: Progress = SILENT) -> None:
 
 
 def record(run: RunDirectory, session: Session) -> None:
-    """Write the task, the environment and, last, the config, which makes the folder a run."""
+    """Write task, environment, class embeddings and, last, the config, which makes the folder a run."""
     environment = describe_environment(session.device)
     environment["seed"] = session.config.run.seed
     environment["steps"] = session.steps
     environment["parameters"] = sum(p.numel() for p in session.method.parameters())
     environment["data"] = session.manifest.checksum
     environment["semantics"] = semantics_checksum(session.config, session.manifest)
+    if session.embeddings is not None:
+        write_embeddings(run.embeddings_file, session.embeddings)
     run.write_task(session.task)
     run.write_environment(environment)
     run.write_config(session.config.to_dict())
 
 
 def _record_resume(run: RunDirectory, session: Session) -> None:
-    """Add to environment.json when the run went on, and what was different then: bits depend on it."""
+    """Add to environment.json that the run was resumed, and what had changed: exact repetition depends on it."""
     environment = run.read_environment()
     now = describe_environment(session.device)
     changed = {key: value for key, value in now.items() if value != environment.get(key)}

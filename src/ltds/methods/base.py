@@ -35,7 +35,7 @@ def weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tenso
 class Phase:
     """A stretch of training with its own sampler, trainable parameters and learning rate.
 
-    `share`: its length in units of the run's epochs, in whole epochs, at least one; `lr`: a factor on the run's
+    `share`: its length in units of the run's epochs, in whole epochs, at least one; `lr_scale`: a factor on the run's
     learning rate; `trainable`: prefixes of parameter names, all others are frozen; `from_best`: begin with the best
     validated weights of the phase before, not with its last.
     """
@@ -44,7 +44,7 @@ class Phase:
     share: float = 1.0
     sampler: Literal["domains", "classes"] = "domains"
     trainable: tuple[str, ...] = ("",)
-    lr: float = 1.0
+    lr_scale: float = 1.0
     decay: Literal["milestones", "cosine", "constant"] = "milestones"
     from_best: bool = False
 

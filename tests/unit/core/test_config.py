@@ -9,7 +9,8 @@ import tomli_w
 
 from ltds.core.config import merge, parse_overrides, read_toml
 from ltds.core.errors import ConfigError
-from ltds.engine.config import RECIPES, SEMANTIC_RECIPES, resolve
+from ltds.data.datasets.recipe import BESTIARY
+from ltds.engine.config import resolve
 
 DATA = {"data": {"root": "somewhere"}}
 
@@ -26,7 +27,7 @@ def test_overrides_are_read_as_toml_and_text() -> None:
 
 @pytest.mark.parametrize("pair", ["optimizer.lr", "=3", ""])
 def test_an_override_without_name_or_value_is_refused(pair: str) -> None:
-    with pytest.raises(ConfigError, match=r"Write --set NAME=VALUE"):
+    with pytest.raises(ConfigError, match=r"Write NAME=VALUE"):
         parse_overrides([pair])
 
 
@@ -52,7 +53,7 @@ def test_unknown_setting_of_a_method_names_its_settings() -> None:
 
 
 def test_a_missing_root_says_what_to_type() -> None:
-    with pytest.raises(ConfigError, match=r"'data.root' has no value. Give it with --set data.root=VALUE"):
+    with pytest.raises(ConfigError, match=r"'data.root' has no value. Set data.root=VALUE"):
         resolve({})
 
 
@@ -70,7 +71,7 @@ def test_the_written_config_makes_the_same_config_again(tmp_path: Path) -> None:
 
 
 def test_a_recipe_serves_where_the_user_says_nothing() -> None:
-    recipe = RECIPES["bestiary"]
+    recipe = BESTIARY.settings
     plain = resolve(DATA, dataset="bestiary")
     assert (plain.data.size, plain.schedule.epochs) == (recipe["data"]["size"], recipe["schedule"]["epochs"])
     own = resolve(DATA, {"data": {"size": 48}}, dataset="bestiary")
@@ -82,7 +83,7 @@ def test_a_recipe_serves_where_the_user_says_nothing() -> None:
 
 def test_a_recipe_may_suit_a_method() -> None:
     suited = resolve(DATA, {"method": {"name": "ltds"}}, dataset="bestiary").method
-    assert suited.temperature == SEMANTIC_RECIPES["bestiary"]["temperature"]
+    assert suited.temperature == BESTIARY.with_embeddings["temperature"]
     own = resolve(DATA, {"method": {"name": "ltds", "temperature": 0.3}}, dataset="bestiary").method
     assert own.temperature == 0.3
     assert resolve(DATA, {"method": {"name": "ltds"}}).method.temperature == pytest.approx(1 / 30)
@@ -95,9 +96,29 @@ def test_defaults_are_the_paper_s() -> None:
     assert config.schedule.model_dump() == {
         "epochs": 100,
         "steps_per_epoch": 101,
+        "decay": "milestones",
         "milestones": (0.4, 0.8),
         "gamma": 0.1,
+        "warmup": 0.0,
+        "patience": 0,
     }
+    assert (config.optimizer.name, config.optimizer.clip_norm, config.averaging.name) == ("sgd", 0.0, "none")
+
+
+def test_an_old_name_is_answered_with_the_new_one() -> None:
+    with pytest.raises(ConfigError, match=r"'data.batch' is now called 'data.batch_size'. Use the new name"):
+        resolve(DATA, {"data": {"batch": 8}})
+    with pytest.raises(ConfigError, match=r"'method.order' is now called 'method.gradient_order'"):
+        resolve(DATA, {"method": {"name": "ltds", "order": "second"}})
+
+
+def test_settings_without_effect_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"betas has no effect with optimizer.name=sgd"):
+        resolve(DATA, {"optimizer": {"betas": [0.5, 0.9]}})
+    with pytest.raises(ConfigError, match=r"milestones has no effect with schedule.decay=cosine"):
+        resolve(DATA, {"schedule": {"decay": "cosine", "milestones": [0.5]}})
+    with pytest.raises(ConfigError, match=r"decay has no effect without averaging"):
+        resolve(DATA, {"averaging": {"decay": 0.9}})
 
 
 def test_a_bad_or_missing_file_is_named(tmp_path: Path) -> None:

@@ -108,14 +108,14 @@ def test_json_never_holds_nan(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_run_says_what_to_type(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="Make a run with 'ltds train --out"):
+    with pytest.raises(CheckpointError, match="Name a folder that ltds has trained in"):
         RunDirectory(tmp_path).read_config()
 
 
-def test_a_corrupt_metrics_file_says_how_to_make_it_anew(tmp_path: Path) -> None:
+def test_a_corrupt_metrics_file_says_how_to_write_it_again(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.metrics_file.write_text("{broken")
-    with pytest.raises(CheckpointError, match="'ltds evaluate RUN' makes it anew"):
+    with pytest.raises(CheckpointError, match="evaluate the run again: that writes it from the stored predictions"):
         run.read_metrics()
 
 

@@ -14,13 +14,13 @@ from ltds.core.errors import CheckpointError, ConfigError, TrainingError
 from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.data.manifest import Manifest
-from ltds.engine.assemble import choose_device
 from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
-from ltds.engine.config import ScheduleSettings
+from ltds.engine.device import choose_device
 from ltds.engine.loop import train
 from ltds.engine.optim import learning_rate
 from ltds.engine.outcome import write_metrics
 from ltds.engine.phases import schedule_phases
+from ltds.engine.settings import ScheduleSettings
 from ltds.evaluation.table import PredictionTable
 from ltds.methods.agg import Agg
 from ltds.methods.base import Phase
@@ -62,7 +62,7 @@ def test_checkpoints_that_do_not_fit_are_refused(toy: Manifest, tmp_path: Path) 
     with pytest.raises(CheckpointError, match="could not be read"):
         load_checkpoint(file, session.method)
     save_file({"x": torch.zeros(1)}, file)
-    with pytest.raises(CheckpointError, match="checkpoint of format 1, but got none"):
+    with pytest.raises(CheckpointError, match="checkpoint of format 2, but got none"):
         load_checkpoint(file, session.method)
 
 
@@ -117,6 +117,7 @@ def test_a_run_leaves_all_that_comes_after_it_needs(toy: Manifest, tmp_path: Pat
         "environment.json",
         "log.jsonl",
         "metrics.json",
+        "model.json",
         "predictions/features.npz",
         "predictions/test.npz",
         "predictions/val.npz",

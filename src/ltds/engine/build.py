@@ -1,0 +1,39 @@
+"""From settings to a method: the one place that builds it, for training and for loading a trained model."""
+
+from __future__ import annotations
+
+import torch
+
+from ltds.core.rng import reseed_global
+from ltds.core.task import Task
+from ltds.engine.config import RunConfig
+from ltds.methods.base import Method
+from ltds.nn.backbones import BackboneSettings, build_backbone, feature_dim_of
+from ltds.semantics.embeddings import ClassEmbeddings
+
+
+def build_method(
+    config: RunConfig,
+    task: Task,
+    embeddings: ClassEmbeddings | None,
+    device: torch.device | None = None,
+    *,
+    pretrained: bool = True,
+) -> Method:
+    """The method with its first weights, a pure function of the settings, the task and the class embeddings.
+
+    `pretrained=False` draws the backbone's weights at random although the settings name a file: for a method whose
+    trained weights are loaded next.
+    """
+    reseed_global(config.run.seed, "init")
+    backbone = build_backbone(config.backbone if pretrained else _without_weights(config.backbone))
+    features = feature_dim_of(backbone, config.data.size)
+    method = config.preset.method(config.method, task=task, embeddings=embeddings, backbone=backbone, features=features)
+    method.to(device or torch.device("cpu"))
+    if method.channels_last:  # convolutions follow the layout of their weights: 0.67 to 0.9 of the time on a CPU
+        method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return method
+
+
+def _without_weights(settings: BackboneSettings) -> BackboneSettings:
+    return settings.model_copy(update={"weights": ""})

@@ -1,0 +1,86 @@
+"""Session: everything a run needs in memory, put together by `assemble`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ltds.core.task import Task
+from ltds.core.types import Batch
+from ltds.data.cache import ImageCache
+from ltds.data.loading import Loader, evaluation_batches
+from ltds.data.manifest import Manifest
+from ltds.data.transforms import EvalTransform
+from ltds.engine.averaging import WeightAverage
+from ltds.engine.config import RunConfig
+from ltds.engine.phases import ScheduledPhase
+from ltds.methods.base import Method
+from ltds.semantics.embeddings import ClassEmbeddings
+
+
+@dataclass(frozen=True)
+class Session:
+    """A method on its device with its optimizer, its task and its data."""
+
+    config: RunConfig
+    manifest: Manifest
+    task: Task
+    embeddings: ClassEmbeddings | None
+    cache: ImageCache
+    method: Method
+    optimizer: torch.optim.Optimizer
+    average: WeightAverage
+    phases: tuple[ScheduledPhase, ...]  # the phases of the run
+    loaders: tuple[Loader, ...]  # one for each of them
+    learnable: frozenset[str]  # names of parameters that some phase may train
+    device: torch.device
+    identity: str  # hash of dataset, class embeddings and settings: what a checkpoint belongs to
+
+    @property
+    def steps(self) -> int:
+        """The length of the run, all phases together."""
+        return self.phases[-1].stop
+
+    def phase_at(self, step: int) -> ScheduledPhase:
+        """The phase that a step belongs to."""
+        return next(scheduled for scheduled in self.phases if step < scheduled.stop)
+
+    def batch(self, step: int) -> Batch:
+        """The training batch of a step."""
+        return self.loaders[self.phases.index(self.phase_at(step))].batch(step)
+
+    def batches(self, start: int, stop: int) -> Iterator[Batch]:
+        """The training batches of steps of one phase, prefetched."""
+        return self.loaders[self.phases.index(self.phase_at(start))].batches(start, stop)
+
+    def labelled(self, split: str) -> Iterator[Batch]:
+        """A split's images without augmentation, with their labels and source domains."""
+        sources = [self.task.sources.index(d) if d in self.task.sources else -1 for d in self.manifest.domains]
+        for images, rows in self.images(split):
+            labels = torch.from_numpy(self.manifest.labels[rows]).to(self.device)
+            domains = torch.tensor(sources)[torch.from_numpy(self.manifest.domain_ids[rows])].to(self.device)
+            yield Batch(images, labels, domains, torch.from_numpy(rows).to(self.device))
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        """Row ids of a split: of the source domains for "train" and "val", of all domains for "test"."""
+        if split == "test" or self.task.held_out is None:
+            return self.manifest.rows(split)
+        return np.sort(np.concatenate([self.manifest.rows(split, domain) for domain in self.task.sources]))
+
+    def images(self, split: str) -> Iterator[tuple[Tensor, NDArray[np.int64]]]:
+        """A split's images without augmentation, with their row ids."""
+        return self.images_of(self.rows(split))
+
+    def images_of(self, rows: NDArray[np.int64]) -> Iterator[tuple[Tensor, NDArray[np.int64]]]:
+        """The images of these rows without augmentation, with their row ids."""
+        return evaluation_batches(self.cache, self.manifest, rows, self.transform, device=self.device)
+
+    @property
+    def transform(self) -> EvalTransform:
+        """What evaluation, and every later prediction, does to a decoded image."""
+        return EvalTransform(size=self.config.data.size)

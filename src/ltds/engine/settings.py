@@ -1,0 +1,140 @@
+"""The settings that every method shares: data, semantics, optimizer, schedule, averaging, run.
+
+The defaults are the paper's for AWA2-LTS (supplement, table of hyper-parameters).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+
+from ltds.core.config import Fraction, Settings, refuse_idle
+from ltds.nn.backbones import BackboneSettings
+
+ShareBelowOne = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Augmentation(Settings):
+    """The training transform: random resized crop, flip, colour jitter."""
+
+    scale: tuple[PositiveFloat, PositiveFloat] = Field((0.08, 1.0), description="area of the crop, as shares")
+    ratio: tuple[PositiveFloat, PositiveFloat] = Field((3 / 4, 4 / 3), description="width : height of the crop")
+    flip: Fraction = Field(0.5, description="probability of a horizontal flip")
+    brightness: NonNegativeFloat = Field(0.4, description="strength of the brightness jitter")
+    contrast: NonNegativeFloat = Field(0.4, description="strength of the contrast jitter")
+    saturation: NonNegativeFloat = Field(0.4, description="strength of the saturation jitter")
+
+
+class DataSettings(Settings):
+    """The dataset and how its images reach the network."""
+
+    root: str = Field(description="folder of the dataset")
+    held_out: str = Field("", description='domain kept for testing; "" trains on every domain')
+    size: PositiveInt = Field(224, description="side of the images that the network sees, in pixels")
+    cache_size: NonNegativeInt = Field(
+        0,
+        description="shorter side of the decoded images on disk; 0: 8/7 of size; smaller images stay as they are",
+    )
+    batch_size: Annotated[int, Field(ge=2)] = Field(48, description="images of each source domain in a step")
+    augmentation: Augmentation = Augmentation()
+
+    @property
+    def decoded_side(self) -> int:
+        return self.cache_size or round(self.size * 8 / 7)
+
+
+class SemanticsSettings(Settings):
+    """Class embeddings, for methods that use them."""
+
+    table: str = Field(
+        "", description='file (.csv, .npz, .npy, .mat); "": the dataset\'s semantics/attributes.csv, or its only .npz'
+    )
+    key: str = Field("", description="name of the array, in a file that holds several")
+
+
+class OptimizerSettings(Settings):
+    """The optimizer of all parameters, BatchNorm and biases included."""
+
+    name: Literal["sgd", "adamw"] = Field("sgd", description="sgd or adamw")
+    lr: PositiveFloat = Field(0.1, description="learning rate at the start")
+    momentum: Fraction = Field(0.9, description="momentum of sgd")
+    nesterov: bool = Field(False, description="Nesterov's form of the momentum")
+    betas: tuple[ShareBelowOne, ShareBelowOne] = Field((0.9, 0.999), description="decay rates of adamw's two moments")
+    weight_decay: NonNegativeFloat = Field(1e-4, description="weight decay; decoupled from the gradient for adamw")
+    backbone_lr_scale: NonNegativeFloat = Field(
+        1.0, description="factor on the learning rate of the backbone, e.g. 0.1 for a pretrained one"
+    )
+    clip_norm: NonNegativeFloat = Field(0.0, description="largest norm of the gradient; 0: no clipping")
+
+    @model_validator(mode="after")
+    def _no_setting_without_effect(self) -> OptimizerSettings:
+        if self.name == "sgd" and self.nesterov and self.momentum == 0:
+            raise ValueError("nesterov needs a momentum above 0")
+        idle = ["momentum", "nesterov"] if self.name == "adamw" else ["betas"]
+        refuse_idle(self, idle, f"with optimizer.name={self.name}")
+        return self
+
+
+class ScheduleSettings(Settings):
+    """The length of the run and how the learning rate falls. A phase of a method has its own share of `epochs`."""
+
+    epochs: PositiveInt = Field(100, description="length of the run in epochs; validation follows each epoch")
+    steps_per_epoch: PositiveInt = Field(101, description="steps of an epoch")
+    decay: Literal["milestones", "cosine"] = Field("milestones", description="how the learning rate falls")
+    milestones: tuple[Fraction, ...] = Field(
+        (0.4, 0.8), description="shares of a phase after which the learning rate is multiplied by gamma"
+    )
+    gamma: PositiveFloat = Field(0.1, description="factor on the learning rate at each milestone")
+    warmup: ShareBelowOne = Field(0.0, description="share of a phase in which the learning rate rises from 0")
+    patience: NonNegativeInt = Field(
+        0, description="epochs without a better validation accuracy after which a phase ends early; 0: never"
+    )
+
+    @model_validator(mode="after")
+    def _no_setting_without_effect(self) -> ScheduleSettings:
+        refuse_idle(self, ["milestones", "gamma"] if self.decay == "cosine" else [], "with schedule.decay=cosine")
+        return self
+
+
+class AveragingSettings(Settings):
+    """Whether to evaluate and keep an average of the weights over the last part of training."""
+
+    name: Literal["none", "ema"] = Field("none", description="none, or ema: an exponential moving average")
+    decay: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="weight of the old average at each step")
+    start: ShareBelowOne = Field(0.3, description="share of a phase after which averaging starts")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_the_name(cls, data: Any) -> Any:
+        return {"name": data} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def _no_setting_without_effect(self) -> AveragingSettings:
+        refuse_idle(self, ["decay", "start"] if self.name == "none" else [], "without averaging")
+        return self
+
+
+class RunSettings(Settings):
+    """Seed, machine, and what is written besides the outcome."""
+
+    seed: NonNegativeInt = Field(0, description="seed of everything that is drawn at random")
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="auto takes a GPU if there is one")
+    threads: NonNegativeInt = Field(0, description="CPU threads; 0: torch decides")
+    checkpoint_every: NonNegativeInt = Field(0, description="steps between checkpoints; 0: one after each epoch")
+    frechet_every: NonNegativeInt = Field(
+        0, description="epochs between measurements of the distance between source domains; 0: never"
+    )
+    tensorboard: bool = Field(False, description="also write event files for TensorBoard")
+
+
+class SharedSettings(Settings):
+    """All settings except the method's, by group."""
+
+    data: DataSettings
+    semantics: SemanticsSettings = SemanticsSettings()
+    backbone: BackboneSettings = BackboneSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    averaging: AveragingSettings = AveragingSettings()
+    run: RunSettings = RunSettings()

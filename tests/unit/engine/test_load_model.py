@@ -1,0 +1,109 @@
+"""A run directory alone rebuilds its model, and predicts as evaluation did."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from ltds.core.errors import CheckpointError, DataError
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+from ltds.engine.load import load_model
+from ltds.engine.loop import train
+from ltds.evaluation.table import PredictionTable
+from toy import recorded, toy_session, write_dataset
+
+METHODS = ["agg", "la-posthoc", "agg-embeddings", "tau-norm", "ncm", "lws", "cumix-embeddings", "daml", "ltds"]
+
+
+def trained(manifest: Manifest, path: Path, name: str = "agg", **groups: dict[str, object]) -> RunDirectory:
+    session = toy_session(manifest, name, **groups)
+    run = recorded(session, path)
+    train(session, run)
+    return run
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_model_of_a_run_predicts_as_stored_after_the_dataset_is_gone(tmp_path: Path, method: str) -> None:
+    manifest = write_dataset(tmp_path / "data")
+    run = trained(manifest, tmp_path / "run", method)
+    table = PredictionTable.load(run.predictions_file("test"))
+    images = [(manifest.root / manifest.paths[row]).read_bytes() for row in table.rows]
+    shutil.rmtree(manifest.root)
+    logits = load_model(run.path, device="cpu").logits(images, batch_size=len(images))
+    np.testing.assert_array_equal(logits, table.logits)
+
+
+def test_hidden_names_are_rebuilt_too(tmp_path: Path) -> None:
+    manifest = write_dataset(tmp_path / "data")
+    run = trained(manifest, tmp_path / "run", "ltds", method={"hide_open_names": True})
+    table = PredictionTable.load(run.predictions_file("test"))
+    files = [str(manifest.root / manifest.paths[row]) for row in table.rows]
+    np.testing.assert_array_equal(load_model(run.path, device="cpu").logits(files, batch_size=999), table.logits)
+
+
+def test_predictions_name_classes_and_unknown(toy: Manifest, tmp_path: Path) -> None:
+    run = trained(toy, tmp_path / "run")
+    model = load_model(run.path)
+    file = toy.root / toy.paths[int(toy.rows("test")[0])]
+    (certain,) = model.predict([file], threshold=0.0, top=3)
+    assert certain.label == certain.classes[0][0] in toy.classes
+    assert certain.confidence == certain.classes[0][1] >= certain.classes[1][1] >= certain.classes[2][1]
+    assert len(certain.classes) == 3
+    assert not certain.unknown
+    (unsure,) = model.predict([Image.open(file)], threshold=1.01)
+    assert unsure.unknown
+    assert unsure.label == "unknown"
+    assert unsure.confidence == certain.confidence
+    assert model.threshold == run.read_metrics()["choices"]["h_fixed"]["threshold"]
+    assert model.predict([]) == []
+    with pytest.raises(DataError, match="nothing: it does not exist"):
+        model.predict(["no such file.jpg"])
+
+
+def test_an_open_class_is_called_unknown(toy: Manifest, tmp_path: Path) -> None:
+    model = load_model(trained(toy, tmp_path / "run").path)
+    assert model.task.open_classes == (5,)
+    with torch.no_grad():
+        model.method.classifier.bias.copy_(torch.tensor([0.0, 0, 0, 0, 0, 100]))
+    (answer,) = model.predict([toy.root / toy.paths[0]], threshold=0.0)
+    assert (answer.label, answer.classes[0][0]) == ("unknown", "fox")
+
+
+def test_runs_that_cannot_be_loaded_say_why(toy: Manifest, tmp_path: Path) -> None:
+    run = trained(toy, tmp_path / "run")
+    content = run.read_model()
+    run.write_model({**content, "format": 99})
+    with pytest.raises(CheckpointError, match=r"describe a model in format 1, but got ValueError: format 99"):
+        load_model(run.path)
+    run.model_file.unlink()
+    with pytest.raises(CheckpointError, match="older version of ltds made this run"):
+        load_model(run.path)
+    run.done_file.unlink()
+    with pytest.raises(CheckpointError, match="its training has not ended"):
+        load_model(run.path)
+
+
+def test_a_pretrained_backbone_is_not_read_again(toy: Manifest, tmp_path: Path) -> None:
+    weights = tmp_path / "weights.pth"
+    torch.save(toy_session(toy).method.backbone.state_dict(), weights)
+    run = trained(toy, tmp_path / "run", backbone={"name": "tiny", "weights": str(weights)})
+    weights.unlink()
+    assert load_model(run.path).classes == toy.classes
+
+
+def test_loading_imports_nothing_of_reports_or_plots(toy: Manifest, tmp_path: Path) -> None:
+    run = trained(toy, tmp_path / "run", "ltds")
+    code = (
+        "import sys; from ltds.engine.load import load_model; load_model(sys.argv[1]); "
+        "print([m for m in ('matplotlib', 'jinja2', 'sklearn', 'transformers', 'ray') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code, str(run.path)], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
