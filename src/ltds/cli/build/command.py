@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -11,7 +10,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ltds.core.errors import ConfigError, expected
-from ltds.core.registry import find
 
 if TYPE_CHECKING:
     from ltds.core.config import Settings
@@ -22,25 +20,17 @@ SourceOption = Annotated[Path, typer.Option(help="Folder of the images. They are
 SplitsOption = Annotated[Path, typer.Option(help="Folder of the official *_kfold.txt lists.")]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="A setting, NAME=VALUE. May be repeated.")]
 NameOption = Annotated[str, typer.Option(help="Name of the dataset (default: the name of the folder).")]
-SETTINGS = {  # command -> its settings; imported only to print its help
-    "bestiary": "bestiary:BestiaryConfig",
-    "awa2-lts": "awa2_lts:Awa2LtsConfig",
-    "imagenet-lts": "imagenet_lts:ImagenetLtsConfig",
-    "pacs-odg": "pacs_odg:PacsOdgConfig",
-    "pacs": "pacs:PacsConfig",
-    "pacs-lt": "pacs:PacsLtConfig",
-    "folder": "folder:FolderConfig",
-    "lists": "lists:ListsConfig",
-    "lts": "lts:LtsConfig",
-}
 
 
 class BuildGroup(TyperGroup):
-    """The datasets by name; the answer to an unknown name is the most similar one."""
+    """The datasets by name, and those from outside by "package.module:function"; an unknown name gets similar ones."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        find("dataset", args[0], self.commands)
-        return super().resolve_command(ctx, args)
+        if args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        from ltds.cli.build.outside import outside_command
+
+        return args[0], outside_command(args[0]), args[1:]
 
 
 class BuildCommand(TyperCommand):
@@ -49,10 +39,12 @@ class BuildCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from rich.markup import escape
 
-        module, _, name = SETTINGS[str(self.name)].partition(":")
-        model = getattr(import_module(f"ltds.data.datasets.{module}"), name)
-        options = {str(parameter.name) for parameter in self.params}
-        self.epilog = "\n\n".join(["Settings for --set:", *map(escape, describe(model, options))])
+        from ltds.data.datasets import config_type, find_builder
+
+        model = config_type(find_builder(str(self.name)))
+        if model is not None:
+            options = {str(parameter.name) for parameter in self.params}
+            self.epilog = "\n\n".join(["Settings for --set:", *map(escape, describe(model, options))])
         super().format_help(ctx, formatter)
 
 
@@ -81,6 +73,6 @@ def read_settings(model: type[Config], overrides: list[str] | None, **options: s
 
 
 def output_folder(out: Path | None, name: str) -> Path:
-    from ltds.cli.source import data_home
+    from ltds.data.datasets.opening import data_home
 
     return out or data_home() / name

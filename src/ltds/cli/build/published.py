@@ -98,7 +98,7 @@ def pacs_lt(source: SourceOption, splits: SplitsOption, out: OutOption = None, o
 
     Example: ltds data build pacs-lt --source PACS --splits lists --set ratio=50
     """
-    from ltds.data.datasets.pacs import PacsLtConfig, build
+    from ltds.data.datasets.pacs import PacsLtConfig, build_long_tailed
 
     config = read_settings(PacsLtConfig, overrides)
-    print_summary(build(output_folder(out, "pacs-lt"), source, config, splits=splits, progress=SCREEN))
+    print_summary(build_long_tailed(output_folder(out, "pacs-lt"), source, config, splits=splits, progress=SCREEN))

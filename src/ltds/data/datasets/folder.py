@@ -38,7 +38,7 @@ class DrawConfig(BuildConfig):
 
     val: Fraction = Field(default=0.1, description="share of a pair's images for validation")
     test: Fraction = Field(default=0.2, description="share of a pair's images for test")
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, description="seed of the drawn splits")
 
     @model_validator(mode="after")
     def _leaves_some(self) -> DrawConfig:

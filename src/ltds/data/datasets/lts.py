@@ -37,7 +37,7 @@ class StyleConfig(BuildConfig):
     head: float = Field(default=0.2, ge=0.0, le=1.0, description="share of classes that are seen in every domain")
     fewest: int = Field(default=2, ge=1, description="domains of the rarest classes")
     exclusive: int = Field(default=1, ge=0, description="classes that each domain has for itself")
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, description="seed of every random choice")
 
     @field_validator("styles")
     @classmethod

@@ -50,7 +50,7 @@ class PacsLtConfig(BuildConfig):
     """A tail of the same ratio in every domain."""
 
     ratio: float = Field(default=20.0, ge=1.0, description="training images of the most common class over the rarest's")
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, description="seed of the choice of training images")
 
 
 def find_pacs(source: Path) -> Path:
@@ -151,22 +151,24 @@ def _require_reachable(sizes: NDArray[np.int64], ratio: float) -> None:
         raise DataError(expected("ratio", rule, f"{ratio:g}", f"Lower it: --set ratio={min(most)}."))
 
 
-def build(
-    out: Path,
-    source: Path,
-    config: PacsConfig | PacsLtConfig,
-    *,
-    splits: Path,
-    progress: Progress = SILENT,
-) -> Manifest:
-    """PACS for leave-one-domain-out, plain or (with a PacsLtConfig) long-tailed; images of any size."""
-    name = "pacs-lt" if isinstance(config, PacsLtConfig) else "pacs"
+def build(out: Path, source: Path, config: PacsConfig, *, splits: Path, progress: Progress = SILENT) -> Manifest:
+    """PACS for leave-one-domain-out; images of any size."""
     root = find_pacs(source)
-    key = key_of(name, config, splits)
+    key = key_of("pacs", config, splits)
+    return build_dataset(
+        out, root, key, lambda _: plan_pacs(read_lists(splits)), damaged=config.damaged, progress=progress
+    )
+
+
+def build_long_tailed(
+    out: Path, source: Path, config: PacsLtConfig, *, splits: Path, progress: Progress = SILENT
+) -> Manifest:
+    """PACS for leave-one-domain-out with long-tailed training images."""
+    root = find_pacs(source)
+    key = key_of("pacs-lt", config, splits)
 
     def plan(without: Collection[str]) -> Plan:
-        lists = read_lists(splits)
-        return plan_pacs_lt(lists, config, without) if isinstance(config, PacsLtConfig) else plan_pacs(lists)
+        return plan_pacs_lt(read_lists(splits), config, without)
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
 

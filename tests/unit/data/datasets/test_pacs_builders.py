@@ -94,7 +94,7 @@ def test_plain_pacs(source: Path, tmp_path: Path) -> None:
 
 def test_pacs_lt_has_the_ratio_in_every_domain(source: Path, tmp_path: Path) -> None:
     config = PacsLtConfig(ratio=50.0, damaged="unchecked")
-    made = pacs.build(tmp_path / "lt", source, config, splits=source / "splits")
+    made = pacs.build_long_tailed(tmp_path / "lt", source, config, splits=source / "splits")
     # Classes by their training images over all domains: dog, elephant, giraffe, horse, person, guitar, house.
     order = [CLASSES.index(c) for c in ("dog", "elephant", "giraffe", "horse", "person", "guitar", "house")]
     train = made.counts("train")[:, order]
@@ -106,7 +106,9 @@ def test_pacs_lt_has_the_ratio_in_every_domain(source: Path, tmp_path: Path) -> 
         "ratio of 50 as whole images reach it: photo 56.7 (170 to 3 images), art_painting 48.7 (341 to 7 images), "
         "cartoon 50.0 (350 to 7 images), sketch 49.6 (694 to 14 images)"
     ]
-    flat = pacs.build(tmp_path / "flat", source, PacsLtConfig(ratio=1.0, damaged="unchecked"), splits=source / "splits")
+    flat = pacs.build_long_tailed(
+        tmp_path / "flat", source, PacsLtConfig(ratio=1.0, damaged="unchecked"), splits=source / "splits"
+    )
     assert [set(row.tolist()) for row in flat.counts("train")] == [{163}, {165}, {121}, {71}]
 
 
@@ -131,9 +133,9 @@ def test_pacs_lt_draws_without_the_damaged_images(source: Path) -> None:
 def test_a_ratio_out_of_reach_is_refused(source: Path, tmp_path: Path) -> None:
     for ratio in (2000.0, 171.0):
         with pytest.raises(DataError, match=rf"at most 170, as 'photo' .* but got {ratio:g}\. .*--set ratio=170"):
-            pacs.build(tmp_path / "lt", source, PacsLtConfig(ratio=ratio), splits=source / "splits")
+            pacs.build_long_tailed(tmp_path / "lt", source, PacsLtConfig(ratio=ratio), splits=source / "splits")
     config = PacsLtConfig(ratio=170.0, damaged="unchecked")
-    made = pacs.build(tmp_path / "lt", source, config, splits=source / "splits")
+    made = pacs.build_long_tailed(tmp_path / "lt", source, config, splits=source / "splits")
     assert made.counts("train")[0].max() == 170
     assert made.counts("train")[0].min() == 1
 
