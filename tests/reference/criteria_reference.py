@@ -1,4 +1,4 @@
-"""Slow twins of softmax equalisation, logit adjustment and MixStyle (METHODS 2.3, 4.1, 2.6): float64 and loops only."""
+"""Slow twins of softmax equalisation, logit adjustment and MixStyle from their papers: float64 and loops only."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def softmax(z, T):
     return [np.exp(z_c / T) / mass for z_c in z]
 
 
-# Epi-FCR (METHODS 2.5). Network 0 is the aggregated one, network 1 + n belongs to domain n.
+# Epi-FCR (Li et al., ICCV 2019). Network 0 is the aggregated one, network 1 + n belongs to domain n.
 
 
 def own_loss(theta, n, case):
@@ -81,7 +81,7 @@ def epi_step(theta, case):
     return total, gradient
 
 
-# DAML (METHODS 2.8). Network n belongs to domain n; `case["x"][half][domain]`, half 0 for meta-train, 1 after it.
+# DAML (Shu et al., CVPR 2021). Network n belongs to domain n; `case["x"][half][domain]`, half 0 for meta-train, 1 after it.
 
 
 def teachers(theta, case):

@@ -1,4 +1,4 @@
-"""Slow twins of ltds.evaluation: METHODS 0.4 and 4.6 with Python loops, sharing no code with src."""
+"""Slow twins of ltds.evaluation (docs/metrics.md) with Python loops, sharing no code with src."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow twins of Remix and CuMix: float64, Python loops, from METHODS 2.4 and 2.7; no code shared with src."""
+"""Slow twins of Remix and CuMix: float64, Python loops, from their papers; no code shared with src."""
 
 from __future__ import annotations
 

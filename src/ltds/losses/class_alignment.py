@@ -1,4 +1,4 @@
-"""Class alignment: the same class should be confused with the same others in two domains (the global loss of MASF)."""
+"""Class alignment: a class should be confused with the same other classes in two domains (MASF's global loss)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def class_alignment_loss(
 
     p_c and q_c are softmaxes, at the temperature, of the mean logits of class c in one domain and in the other:
     logits (N,C) with labels (N,), other_logits (M,C) with other_labels (M,). A class that one of them lacks adds 0, but
-    the divisor stays C (MASF, Dou et al., NeurIPS 2019).
+    the divisor stays C (Dou et al., NeurIPS 2019).
     """
     mean, present = _class_means(logits, labels)
     other_mean, other_present = _class_means(other_logits, other_labels)

@@ -19,8 +19,8 @@ def soft_label_loss(
     """(N,) losses sum_m weights[:, m] criterion(logits, labels[:, m], domains[:, m]).
 
     logits (N,C); weights, labels, domains (N,M): the M labels of a sample, each with the domain that it came from.
-    Cross-entropy is linear in the label, so this is CE(z, sum_m w_m onehot(y_m)); other criteria are mixed alike, each
-    part with the counts of its own domain. `generator` serves "equal", which draws anew for each part.
+    Cross-entropy is linear in the label, so this is CE(z, sum_m w_m onehot(y_m)); other criteria are mixed in the same
+    way, each term with the counts of its domain. A criterion that draws, draws from `generator` once per term.
     """
-    parts = [criterion(logits, labels[:, m], domains[:, m], generator) for m in range(labels.shape[1])]
-    return (weights.to(logits) * torch.stack(parts, dim=1)).sum(dim=1)
+    terms = [criterion(logits, labels[:, m], domains[:, m], generator) for m in range(labels.shape[1])]
+    return (weights.to(logits) * torch.stack(terms, dim=1)).sum(dim=1)

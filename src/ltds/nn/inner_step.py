@@ -1,4 +1,4 @@
-"""Inner step: one step of gradient descent as a function of the parameters, for any module (Eq. 9)."""
+"""One step of gradient descent as a function of the parameters, for any module: Eq. (9)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def fast_weights(
     """theta' by name, after one step of plain SGD, as a function of theta.
 
     Eq. (9): theta' = theta - beta1 grad L_mtr. With gradients that are constants (first order) the derivative of theta'
-    by theta is the identity, so that a loss at theta' passes its gradient there on to theta: what Alg. 1, line 17
-    adds. With gradients that keep their graph (second order) it is exact.
+    by theta is the identity, so the gradient of a loss at theta' is added to that of theta, as in Alg. 1, line 17.
+    With gradients that keep their graph (second order) it is exact.
     `clip` limits the norm of all gradients together, or of each tensor, to `clip_norm`.
     """
     moved = torch._foreach_add(list(parameters.values()), clip_gradients(grads, clip, clip_norm), alpha=-lr)
@@ -50,10 +50,10 @@ def submodule_weights(weights: Mapping[str, Tensor], name: str) -> dict[str, Ten
 
 
 def call_with(module: nn.Module, weights: Mapping[str, Tensor], *inputs: Tensor, update_statistics: bool = True) -> Any:
-    """What the module returns with these weights in place of its own.
+    """What the module returns with these weights instead of its parameters.
 
-    BatchNorm's running statistics belong to the module: this pass moves them too, as the released code does, unless
-    `update_statistics` is False; then it moves copies that are thrown away.
+    BatchNorm's running statistics belong to the module: this pass updates them too, as the released code does, unless
+    `update_statistics` is False; then it updates temporary copies.
     """
     if update_statistics:
         return functional_call(module, dict(weights), inputs)

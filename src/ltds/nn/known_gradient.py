@@ -1,4 +1,4 @@
-"""Known gradient: a loss whose gradient was computed already, so that its graph can be freed and never walked twice."""
+"""A loss whose gradient is already computed, so that its graph can be freed and is not traversed twice."""
 
 from __future__ import annotations
 

@@ -7,70 +7,67 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
-from pydantic import PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 
-from ltds.core.config import Fraction, Settings
+from ltds.core.config import Fraction, Settings, refuse_idle
 from ltds.core.distributions import beta
 from ltds.core.errors import ConfigError
 
-EPSILON = 1e-6  # beside the variance, under the root
+PartnerChoice = Literal["random", "crossdomain"]
+
+EPSILON = 1e-6  # added to the variance, under the root
 
 
 class MixStyleSettings(Settings):
-    """`p`: the probability of mixing after a stage in a forward pass, 0 for never; `alpha` of Beta(alpha, alpha).
+    """Whether, where and how styles are mixed."""
 
-    `stages` count from 1; `mix`: partners from the whole batch ("random") or from another domain ("crossdomain").
-    """
-
-    p: Fraction = 0.0
-    alpha: PositiveFloat = 0.1
-    stages: tuple[PositiveInt, ...] = (1, 2, 3)
-    mix: Literal["random", "crossdomain"] = "random"
+    p: Fraction = Field(0.0, description="probability of mixing after a stage in a forward pass; 0: MixStyle is off")
+    alpha: PositiveFloat = Field(0.1, description="mixing weights are drawn from Beta(alpha, alpha)")
+    stages: tuple[PositiveInt, ...] = Field((1, 2, 3), description="stages of the backbone to mix after, from 1")
+    mix: PartnerChoice = Field("random", description="partners from the whole batch, or from another domain")
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> MixStyleSettings:
-        fields = type(self).model_fields
-        changed = [name for name in fields if getattr(self, name) != fields[name].default]
-        if not self.p and changed:
-            raise ValueError(f"{changed[0]} has no effect without MixStyle: set p=0.5 beside it, or leave it out")
+        if not self.p:
+            refuse_idle(self, ["alpha", "stages", "mix"], "without MixStyle (p=0)")
         if not self.stages or len(set(self.stages)) < len(self.stages):
-            raise ValueError(f"stages must name one stage or more, each once, but was {self.stages}")
+            raise ValueError(f"stages must be one or more stages without repetition, but was {self.stages}")
         return self
 
 
 def mix_styles(x: Tensor, partners: Tensor, share: Tensor) -> Tensor:
-    """(N,C,H,W) maps x with the style l of their own and 1 - l of their partners': partners (N,), share l (N,).
+    """(N,C,H,W) maps x with a style that is l theirs and 1 - l their partners': partners (N,), share l (N,).
 
-    METHODS 2.6: (x - mu)/sigma (l sigma + (1-l) sigma_j) + l mu + (1-l) mu_j, with mu and sigma = sqrt(var + 1e-6)
-    over the places of each map and channel, the variance unbiased, both constants for the gradient.
+    (x - mu)/sigma (l sigma + (1-l) sigma_j) + l mu + (1-l) mu_j, with mu and sigma = sqrt(var + 1e-6)
+    over the positions of each map and channel, the variance unbiased, both constants for the gradient.
     """
     mu = x.detach().mean(dim=(2, 3), keepdim=True)
     sigma = (x.detach().var(dim=(2, 3), keepdim=True) + EPSILON).sqrt()
-    own = share.to(x)[:, None, None, None]
-    mixed_mu = own * mu + (1 - own) * mu[partners]
-    mixed_sigma = own * sigma + (1 - own) * sigma[partners]
+    kept = share.to(x)[:, None, None, None]
+    mixed_mu = kept * mu + (1 - kept) * mu[partners]
+    mixed_sigma = kept * sigma + (1 - kept) * sigma[partners]
     return (x - mu) / sigma * mixed_sigma + mixed_mu
 
 
-def draw_partners(domains: Tensor, mix: Literal["random", "crossdomain"], generator: torch.Generator) -> Tensor:
+def draw_partners(domains: Tensor, mix: PartnerChoice, generator: torch.Generator) -> Tensor:
     """(N,) the partner of each sample: a permutation of the batch, or samples of the next domain on a random ring.
 
     With two domains of equal size the ring is the original's "crossdomain": each half is permuted and swapped.
     """
     if mix == "random":
         return torch.randperm(len(domains), generator=generator).to(domains.device)
-    places = [(domains == d).nonzero().flatten() for d in torch.unique(domains)]
-    ring = [places[i] for i in torch.randperm(len(places), generator=generator).tolist()]
+    by_domain = [(domains == d).nonzero().flatten() for d in torch.unique(domains)]
+    ring = [by_domain[i] for i in torch.randperm(len(by_domain), generator=generator).tolist()]
     partners = torch.empty_like(domains)
-    for own, other in zip(ring, ring[1:] + ring[:1], strict=True):
+    for samples, other in zip(ring, ring[1:] + ring[:1], strict=True):
         order = torch.randperm(len(other), generator=generator)
-        partners[own] = other[order[torch.arange(len(own)) % len(other)].to(other.device)]
+        partners[samples] = other[order[torch.arange(len(samples)) % len(other)].to(other.device)]
     return partners
 
 
 class MixStyle:
-    """Mixes styles after some stages of a backbone, while training and inside `mixing` only."""
+    """Mixes styles after some stages of a backbone, only in training mode and inside `mixing`."""
 
     def __init__(self, settings: MixStyleSettings, backbone: nn.Module) -> None:
         self.settings = settings
@@ -83,7 +80,7 @@ class MixStyle:
         if max(settings.stages) > len(stages):
             raise ConfigError(
                 f"Expected mixstyle.stages to be among 1 to {len(stages)}, the stages of {type(backbone).__name__}, "
-                f"but got {settings.stages}. Name others with --set method.mixstyle.stages=[1]."
+                f"but got {settings.stages}. Set method.mixstyle.stages=[1], for example."
             )
         self.points: tuple[nn.Module, ...] = tuple(stages[i - 1] for i in sorted(settings.stages))
 
@@ -93,7 +90,7 @@ class MixStyle:
         if not (domains != domains[0]).any():
             raise ConfigError(
                 "Expected a batch of two domains or more for MixStyle, but all of its images are of one. "
-                "Train on more source domains, or add --set method.mixstyle.p=0."
+                "Train on more source domains, or set method.mixstyle.p=0."
             )
 
         def mix(stage: nn.Module, _: Any, x: Tensor) -> Tensor:
@@ -101,8 +98,8 @@ class MixStyle:
                 return x
             if x.ndim != 4 or x.shape[2] * x.shape[3] < 2:
                 raise ConfigError(
-                    f"Expected feature maps of two places or more for MixStyle, but a stage gave {tuple(x.shape)}. "
-                    "Name earlier stages with --set method.mixstyle.stages=[1], or use larger images."
+                    f"Expected feature maps of two positions or more for MixStyle, but a stage gave {tuple(x.shape)}. "
+                    "Set method.mixstyle.stages to earlier stages, such as [1], or use larger images."
                 )
             share = beta(self.settings.alpha, self.settings.alpha, (len(x),), generator)
             return mix_styles(x, draw_partners(domains, self.settings.mix, generator), share)

@@ -1,4 +1,4 @@
-"""Networks of the same shape, one for each domain."""
+"""Networks with the same layers, one for each domain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class DomainNetwork(nn.Module):
-    """A domain's own backbone f and classifier h: h(f(x)) are its logits (N,C)."""
+    """The backbone f and classifier h of one domain: h(f(x)) are its logits (N,C)."""
 
     def __init__(self, backbone: nn.Module, classifier: nn.Linear) -> None:
         super().__init__()
@@ -23,29 +23,27 @@ class DomainNetwork(nn.Module):
 
 
 def new_domain_network(backbone: nn.Module, classifier: nn.Linear) -> DomainNetwork:
-    """A network of the shape of this pair: a fresh copy of the backbone, a classifier with weights of its own."""
+    """A network with the layers of this pair: a reinitialised copy of the backbone, and a new classifier."""
     return DomainNetwork(reinitialised_copy(backbone), nn.Linear(classifier.in_features, classifier.out_features))
 
 
 def reinitialised_copy(module: nn.Module) -> nn.Module:
-    """A copy with weights drawn anew (from the global RNG) by the law of the module's own initialisation.
+    """A copy with new random weights (from the global RNG), drawn by the module's `reset_parameters`.
 
-    Reading: weights that somebody gave are kept, all copies then begin alike, as in the originals, where each network
-    begins from the same ImageNet weights. So a module is copied as it is where it was trained before, which moved
-    running statistics tell, and where it does not say how to draw its weights: to reset the layers of a user's network
-    one by one could undo a training of which nothing is known here. It says so with a method `reset_parameters`.
+    Reading: pretrained weights are kept, so that all copies start equal, as in the original methods, where each network
+    starts from the same ImageNet weights. A module is therefore copied unchanged if it was trained before, which its
+    running statistics show, or if it has no `reset_parameters`: resetting the layers of a user's network one by one
+    could undo a training that is not visible here.
     """
     twin = copy.deepcopy(module)
-    draw = getattr(twin, "reset_parameters", None)
-    if _was_trained(twin):
-        return twin
-    if callable(draw):
-        draw()
+    reset = getattr(twin, "reset_parameters", None)
+    if callable(reset) and not _was_trained(twin):
+        reset()
     return twin
 
 
 def _was_trained(module: nn.Module) -> bool:
-    """Whether a BatchNorm in it has seen images: its running mean is not 0, or its running variance not 1."""
+    """Whether one of its BatchNorms has seen images: its running mean is not 0, or its running variance is not 1."""
     for layer in module.modules():
         if isinstance(layer, _BatchNorm) and layer.running_mean is not None and layer.running_var is not None:
             start = torch.zeros_like(layer.running_mean), torch.ones_like(layer.running_var)

@@ -1,4 +1,4 @@
-"""Projector: the maps e (visual to semantic space) and d (back) of the paper."""
+"""The maps e (from the visual to the semantic space) and d (back) of the paper."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from torch import nn
 
 
 class Projector(nn.Sequential):
-    """Linear, BatchNorm, ReLU: (N, in_width) -> (N, out_width), entries >= 0.
+    """Linear, BatchNorm, ReLU: (N, in_dim) -> (N, out_dim), entries >= 0.
 
     In training mode BatchNorm needs two rows or more.
     """
 
-    def __init__(self, in_width: int, out_width: int) -> None:
-        super().__init__(nn.Linear(in_width, out_width), nn.BatchNorm1d(out_width), nn.ReLU(inplace=True))
+    def __init__(self, in_dim: int, out_dim: int) -> None:
+        super().__init__(nn.Linear(in_dim, out_dim), nn.BatchNorm1d(out_dim), nn.ReLU(inplace=True))

@@ -1,4 +1,4 @@
-"""ResNets that end in features. State dicts have torchvision's key names, so that public weight files load."""
+"""ResNets without a classifier. State dicts have torchvision's key names, so that public weight files load."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class Bottleneck(nn.Module):
 class ResNet(nn.Module):
     """Images (N,3,H,W) to features (N,D), D = out_features, entries >= 0.
 
-    METHODS 0.2. The stem divides height and width by 4 ("imagenet": 7x7 stride 2, then max-pool), by 2 ("medium": 3x3
-    stride 2, for 48 to 96 pixels) or not at all ("small": 3x3 stride 1, for 32 pixels and less).
+    The stem divides height and width by 4 ("imagenet": 7x7 stride 2, then max-pool), by 2 ("medium": 3x3
+    stride 2, for 48 to 96 pixels) or not at all ("small": 3x3 stride 1, for up to 32 pixels).
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew, by the law of the constructor."""
+        """Draw new weights from the same distributions as the constructor."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.BatchNorm2d):
                 module.reset_parameters()

@@ -1,4 +1,4 @@
-"""The smallest backbone that still has a convolution and a BatchNorm: for tests and for trying ideas."""
+"""A very small backbone with convolutions and BatchNorm: for tests and for trying ideas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class TinyNet(nn.Module):
-    """Images (N,3,H,W) to features (N,D) through two convolutions of stride 2 and a mean over places."""
+    """Images (N,3,H,W) to features (N,D) through two convolutions of stride 2 and a mean over positions."""
 
     def __init__(self, out_features: int = 16) -> None:
         super().__init__()
@@ -22,14 +22,14 @@ class TinyNet(nn.Module):
         )
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew, by the law of the constructor."""
+        """Draw new weights from the same distributions as the constructor."""
         for layer in self.body:
             if isinstance(layer, nn.Conv2d | nn.BatchNorm2d):
                 layer.reset_parameters()
 
     @property
     def stages(self) -> tuple[nn.Module, ...]:
-        """The modules whose outputs are feature maps (N,C,H,W), early to late: each convolution, each rectifier."""
+        """The modules whose outputs are feature maps (N,C,H,W), early to late: each convolution, each ReLU."""
         return tuple(self.body[i] for i in (0, 2, 3, 5))
 
     def forward(self, images: Tensor) -> Tensor:

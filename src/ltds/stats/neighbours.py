@@ -1,4 +1,4 @@
-"""Neighbours: the classes most similar to each class, and covariances borrowed from them."""
+"""The classes most similar to each class, and covariances averaged over them, Eq. (7)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def semantic_neighbours(semantics: Tensor, k: int) -> Tensor:
     """
     C = len(semantics)
     if not 1 <= k <= C:
-        remedy = "Set neighbours to at most the number of classes."
+        remedy = "Set method.neighbours to at most the number of classes."
         raise ConfigError(expected("the number of neighbours", f"between 1 and the {C} classes", k, remedy))
     unit = F.normalize(semantics.double(), dim=-1)
-    found = torch.empty(C, k, dtype=torch.long, device=semantics.device)
-    height = max(1, 2**22 // C)  # blocks of rows, for many classes
+    neighbours = torch.empty(C, k, dtype=torch.long, device=semantics.device)
+    height = max(1, 2**22 // C)  # blocks of rows: no (C,C) tensor for many classes
     for start in range(0, C, height):
         rows = torch.arange(start, min(start + height, C), device=semantics.device)
-        similarity = (unit[rows] @ unit.T).round(decimals=12)  # equal classes tie in spite of rounding
+        similarity = (unit[rows] @ unit.T).round(decimals=12)  # so that equal classes tie in spite of rounding
         similarity[rows - start, rows] = torch.inf
         for j in range(k):
             best = similarity.argmax(1)  # the first of equal ones
-            found[rows, j] = best
+            neighbours[rows, j] = best
             similarity[rows - start, best] = -torch.inf
-    return found
+    return neighbours
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Prototypes: running means of features per domain and class, and their completed image in the semantic space."""
+"""Running means of features per domain and class, and their projection to the semantic space, without gaps."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ PrototypeStart = Literal["first_visit", "zero"]
 class BlendedPrototypes:
     """The prototypes of the T domains of a batch, with that batch blended in.
 
-    domains (T,), ascending indices into `Prototypes.value`; value v (T,C,D), the batch's part in the graph, the rest
-    constant; present M (T,C). slots (U,) and rows (U,D) are what `commit` writes: flat (domain, class) and new values.
+    domains (T,), ascending indices into `Prototypes.value`; value v (T,C,D), where rows of the batch's classes are in
+    the graph and the rest are constants; present M (T,C). slots (U,) and rows (U,D) are what `commit` writes: flat
+    (domain, class) indices and new values.
     """
 
     domains: Tensor
@@ -29,16 +30,16 @@ class BlendedPrototypes:
 
     @property
     def projected(self) -> Tensor:
-        """(T,C) the prototypes that `completed` projects: a domain with fewer than two has no batch statistics."""
+        """(T,C) the prototypes that `completed_prototypes` projects: a domain with fewer than two has no batch statistics."""
         return self.present & (self.present.sum(1, keepdim=True) >= 2)
 
     def detach(self) -> BlendedPrototypes:
-        """The same prototypes outside any graph, as meta-test uses them."""
+        """The same prototypes outside any graph, for meta-test."""
         return replace(self, value=self.value.detach(), rows=self.rows.detach())
 
 
 class Prototypes(nn.Module):
-    """Buffers value (K,C,D) and present (K,C). `blended` is pure; `commit` alone changes them.
+    """Buffers value (K,C,D) and present (K,C). Only `commit` changes them.
 
     `shared` keeps one prototype per class over all domains (the paper's ablation k): K = 1. `epsilon` is added to the
     count of each mean, `start="zero"` blends the first batch with zeros (both: the released code).
@@ -51,7 +52,7 @@ class Prototypes(nn.Module):
         self,
         domains: int,
         classes: int,
-        width: int,
+        feature_dim: int,
         *,
         momentum: float = 0.5,
         start: PrototypeStart = "first_visit",
@@ -62,14 +63,14 @@ class Prototypes(nn.Module):
         super().__init__()
         self.momentum, self.start, self.in_graph, self.epsilon, self.shared = momentum, start, in_graph, epsilon, shared
         kept = 1 if shared else domains
-        self.register_buffer("value", torch.zeros(kept, classes, width))
+        self.register_buffer("value", torch.zeros(kept, classes, feature_dim))
         self.register_buffer("present", torch.zeros(kept, classes, dtype=torch.bool))
 
     def blended(self, features: Tensor, labels: Tensor, domains: Tensor) -> BlendedPrototypes:
-        """The view after this batch: features (N,D), labels (N,), domains (N,).
+        """The prototypes with this batch blended in, not yet stored: features (N,D), labels (N,), domains (N,).
 
         Supplement, "Online Estimation": v_c <- .5 mean_{y_i = c} f(x_i) + .5 v_c (old) for each class c of the batch.
-        Reading: the first visit stores the mean itself, for there is no old value.
+        Reading: the first time that a class comes its mean is stored, because there is no old value.
         """
         C = self.present.shape[1]
         if self.shared:
@@ -91,19 +92,23 @@ class Prototypes(nn.Module):
         return BlendedPrototypes(visited, value.view(*shape, -1), present.view(shape), slots, rows)
 
     @torch.no_grad()
-    def commit(self, view: BlendedPrototypes) -> None:
-        """Write what the view's batch changed."""
-        self.value.flatten(0, 1)[view.slots] = view.rows.to(self.value.dtype)
-        self.present.flatten()[view.slots] = True
+    def commit(self, blended: BlendedPrototypes) -> None:
+        """Store what the batch changed."""
+        self.value.flatten(0, 1)[blended.slots] = blended.rows.to(self.value.dtype)
+        self.present.flatten()[blended.slots] = True
 
 
-def completed_prototypes(view: BlendedPrototypes, semantics: Tensor, to_semantic: Callable[[Tensor], Tensor]) -> Tensor:
+def completed_prototypes(
+    prototypes: BlendedPrototypes, semantics: Tensor, to_semantic: Callable[[Tensor], Tensor]
+) -> Tensor:
     """(T,C,S) s^: unit e(v) where a prototype is present, s elsewhere: semantics s (C,S), unit rows.
 
     s^n = e(v^n) . M^n + s . (1 - M^n). e runs once per domain, in order, over the present rows only, so that its
     BatchNorm never sees a filled row. A domain with fewer than two prototypes is all s (see `projected`).
     """
-    return torch.stack([_filled(v, m, semantics, to_semantic) for v, m in zip(view.value, view.projected, strict=True)])
+    return torch.stack(
+        [_filled(v, m, semantics, to_semantic) for v, m in zip(prototypes.value, prototypes.projected, strict=True)]
+    )
 
 
 def _filled(value: Tensor, projected: Tensor, semantics: Tensor, to_semantic: Callable[[Tensor], Tensor]) -> Tensor:

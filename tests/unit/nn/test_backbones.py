@@ -20,7 +20,7 @@ def parameters(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters())
 
 
-# Trainable parameters without the classifier: METHODS 0.2 for ResNet-10, the published totals less fc for the others.
+# Trainable parameters without the classifier: counted by hand for ResNet-10, the published totals less fc for the others.
 @pytest.mark.parametrize(
     ("name", "expected", "features"),
     [

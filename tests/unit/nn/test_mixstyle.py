@@ -152,7 +152,7 @@ def test_bad_backbones_and_batches() -> None:
             pass
     backbone = TinyNet(8)
     with (
-        pytest.raises(ConfigError, match=r"of two places or more for MixStyle, but a stage gave \(6, 8, 1, 1\)"),
+        pytest.raises(ConfigError, match=r"of two positions or more for MixStyle, but a stage gave \(6, 8, 1, 1\)"),
         layer(backbone, stages=(2,)).mixing(DOMAINS, seeded()),
     ):
         backbone(torch.rand(6, 3, 2, 2))
@@ -163,8 +163,8 @@ def test_bad_backbones_and_batches() -> None:
     [
         ({"alpha": 0.3}, "alpha has no effect without MixStyle"),
         ({"mix": "crossdomain"}, "mix has no effect without MixStyle"),
-        ({"p": 0.5, "stages": ()}, "one stage or more"),
-        ({"p": 0.5, "stages": (1, 1)}, "each once"),
+        ({"p": 0.5, "stages": ()}, "one or more stages without repetition"),
+        ({"p": 0.5, "stages": (1, 1)}, r"without repetition, but was \(1, 1\)"),
         ({"p": 0.5, "stages": (0,)}, "greater than 0"),
         ({"p": 1.5}, "less than or equal to 1"),
         ({"p": 0.5, "alpha": 0.0}, "greater than 0"),
