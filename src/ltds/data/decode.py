@@ -16,10 +16,10 @@ if TYPE_CHECKING:  # processes that only decode start sooner without it
     from numpy.typing import NDArray
     from torch import Tensor
 
-ImageSource = str | Path | bytes | Image.Image  # a file, its content, or an image that is open already
+ImageSource = str | Path | bytes | Image.Image  # a file, its content, or a Pillow image
 
 REMEDY = (
-    "Copy the file again from its source; or delete its line from manifest.csv "
+    "Copy the file again from its source, or leave it out: in a dataset, delete its line from manifest.csv "
     'and the line "checksum" from manifest.json.'
 )
 CONVERT = "Save it as an 8-bit RGB PNG or JPEG."
@@ -43,7 +43,10 @@ def decode(path: Path, size: int | None) -> NDArray[np.uint8]:
 
 
 def decode_tensor(source: ImageSource, size: int | None) -> Tensor:
-    """(3,h,w) uint8 pixels, bit for bit what the cache keeps of a file."""
+    """(3,h,w) uint8 pixels, bit for bit those that the cache stores for this file.
+
+    A Pillow image whose pixels were read before may differ in the last bit: large JPEGs are decoded at a reduced scale.
+    """
     import numpy as np
     import torch
 
@@ -51,15 +54,15 @@ def decode_tensor(source: ImageSource, size: int | None) -> Tensor:
 
 
 def decoded(source: ImageSource, size: int | None) -> Image.Image:
-    """The file as an RGB image; with `size`, the shorter side brought down to it, aspect kept, antialiased.
+    """The file as an RGB image; a shorter side above `size` is reduced to it, antialiased, with the same aspect ratio.
 
-    It never enlarges: an image smaller than `size` comes as it is, and the transforms, which know their output size,
-    enlarge it once. Transparent pixels show white; of an animation the first frame counts; the camera's orientation
-    (EXIF) is applied. 16-bit grey is scaled to 8 bits. Large JPEGs are decoded at 1/2, 1/4 or 1/8, but never below
-    twice the wanted size, which leaves the antialiased resize the last word.
+    A smaller image is returned as it is: the transforms, which know the size of their output, enlarge it once.
+    Transparent pixels become white; of an animation only the first frame is read; the camera's orientation (EXIF) is
+    applied. 16-bit grey is scaled to 8 bits. Large JPEGs are decoded at 1/2, 1/4 or 1/8 of their size, but never below
+    twice the wanted size, so that the antialiased resize decides about the quality.
     """
     if ImageFile.LOAD_TRUNCATED_IMAGES:
-        remedy = "Another library set it, and files cut short would pass for whole ones: set it back to False."
+        remedy = "Another library set it, and incomplete files would go unnoticed: set it back to False."
         raise DataError(expected("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", "False", "True", remedy))
     path = source if isinstance(source, str | Path) else f"<{type(source).__name__}>"
     try:
@@ -73,7 +76,7 @@ def decoded(source: ImageSource, size: int | None) -> Image.Image:
         raise DataError(expected(f"image '{path}'", "a readable image", got, REMEDY)) from error
     # Pillow's plugins raise all of these on damaged files; SyntaxError is its word for a broken header.
     except (OSError, SyntaxError, ValueError, IndexError, EOFError, Image.DecompressionBombError) as error:
-        raise DataError(expected(f"image '{path}'", "a whole, readable image", f"'{error}'", REMEDY)) from error
+        raise DataError(expected(f"image '{path}'", "a complete, readable image", f"'{error}'", REMEDY)) from error
 
 
 def _is_empty(source: ImageSource) -> bool:
@@ -82,8 +85,23 @@ def _is_empty(source: ImageSource) -> bool:
 
 def _opened(source: ImageSource) -> Image.Image:
     if isinstance(source, Image.Image):
-        return source.copy()  # the caller's image stays open and as it is
+        content = _unread_content(source)
+        if content is None:
+            return source.copy()  # the caller's image must not change
+        source = content
     return Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+
+
+def _unread_content(image: Image.Image) -> bytes | None:
+    """The content of the file that an image was opened from, as long as its pixels have not been read."""
+    if not isinstance(image, ImageFile.ImageFile) or not image.tile or image.fp is None:
+        return None
+    position = image.fp.tell()
+    image.fp.seek(0)
+    try:
+        return image.fp.read()
+    finally:
+        image.fp.seek(position)
 
 
 def _decode(source: ImageSource, path: str | Path, size: int | None) -> Image.Image:
@@ -91,11 +109,11 @@ def _decode(source: ImageSource, path: str | Path, size: int | None) -> Image.Im
         wanted = _wanted(file.size, size)
         drafted = file.draft(None, (2 * wanted[0], 2 * wanted[1]))  # None for anything but a JPEG
         file.load()
-        if drafted is None:  # a TIFF turns itself upright while loading, so only now is its size known
+        if drafted is None:  # loading a TIFF applies its orientation, so only now is its size known
             wanted = _wanted(file.size, size)
         image = _rgb(file, path)
         if image.size != wanted:
-            # A fraction's last row and column may stand for less than whole pixels: the box says how much of them.
+            # After a reduced decoding the last row and column may be partly outside the image: the box cuts there.
             image = image.resize(wanted, Image.Resampling.BILINEAR, box=None if drafted is None else drafted[1])
         turn = _UPRIGHT.get(file.getexif().get(ExifTags.Base.Orientation, 1))
         return image if turn is None else image.transpose(turn)

@@ -1,9 +1,9 @@
 """Training and evaluation transforms: uint8 images of any size to a normalised float batch.
 
-In effect torchvision's RandomResizedCrop (antialiased), RandomHorizontalFlip, ColorJitter, Normalize; and Resize,
-CenterCrop, Normalize. All that is random is drawn first, for the whole batch, as one table of uniform numbers, so
-that a rank can apply its own rows of the table and nothing depends on how many ranks there are. What becomes of an
-image depends on its pixels and its row of the table alone.
+They do what torchvision's RandomResizedCrop (antialiased), RandomHorizontalFlip, ColorJitter, Normalize do; and Resize,
+CenterCrop, Normalize. All random numbers are drawn first, for the whole batch, as one table of uniform numbers, so that
+each rank can apply its rows of the table and the result does not depend on the number of ranks. The result for an image
+depends only on its pixels and its row of the table.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 
 GREY = (0.2989, 0.587, 0.114)
 TRIES = 10
+RESIZE_RULE = "shorter side to size, antialiased bilinear, central crop"
 
-# Columns of the table of draws.
-_AREA, _RATIO, _PLACE = slice(0, TRIES), slice(TRIES, 2 * TRIES), slice(2 * TRIES, 2 * TRIES + 2)
+# Columns of the table of random numbers.
+_AREA, _RATIO, _CORNER = slice(0, TRIES), slice(TRIES, 2 * TRIES), slice(2 * TRIES, 2 * TRIES + 2)
 _FLIP, _STRENGTH, _ORDER = 2 * TRIES + 2, slice(2 * TRIES + 3, 2 * TRIES + 6), slice(2 * TRIES + 6, 2 * TRIES + 9)
 _COLUMNS = 2 * TRIES + 9
 
 
 @dataclass(frozen=True)
 class TrainTransform:
-    """(N,3,size,size) float32 from N uint8 images (3,h,w): random crop, flip, colours; METHODS 0.3."""
+    """(N,3,size,size) float32 from N uint8 images (3,h,w): random crop, flip, colour jitter."""
 
     size: int
     scale: tuple[float, float] = (0.08, 1.0)
@@ -63,19 +64,19 @@ class TrainTransform:
         return self.apply(images, self.draw(len(images), generator))
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        """(count, columns) uniform draws, float64: all the chance there is in `count` images."""
+        """(count, columns) uniform random numbers, float64: all that is random in `count` images."""
         return torch.rand((count, _COLUMNS), generator=generator, dtype=torch.float64)
 
-    def apply(self, images: Sequence[Tensor], draws: Tensor) -> Tensor:
-        """(N,3,size,size) the images transformed by their rows of `draws` (N, columns)."""
-        table = draws.numpy()
+    def apply(self, images: Sequence[Tensor], random: Tensor) -> Tensor:
+        """(N,3,size,size) the images transformed by their rows of `random` (N, columns)."""
+        table = random.numpy()
         sizes = np.array([image.shape[1:] for image in images], dtype=np.int64).reshape(-1, 2)
-        boxes = crop_boxes(sizes, table[:, _AREA], table[:, _RATIO], table[:, _PLACE], self.scale, self.ratio)
+        boxes = crop_boxes(sizes, table[:, _AREA], table[:, _RATIO], table[:, _CORNER], self.scale, self.ratio)
         flipped = table[:, _FLIP] < self.flip
-        factors = self._factors(draws)
+        factors = self._factors(random)
         orders = table[:, _ORDER].argsort(axis=1)
         out = torch.empty((len(images), 3, self.size, self.size))
-        for order in itertools.permutations(range(3)):  # images of one order of jitter together: no work in vain
+        for order in itertools.permutations(range(3)):  # images with the same order of jitter together
             for rows in _portions(np.flatnonzero((orders == order).all(axis=1)), self.size):
                 pixels = torch.stack([self._cropped(images[r], boxes[r], flipped[r]) for r in rows]).float()
                 out[rows] = _normalised(jitter(pixels, factors[rows], order), self.mean, self.std)
@@ -86,16 +87,16 @@ class TrainTransform:
         crop = _resized(image[:, top : top + height, left : left + width], self.size, self.size)
         return crop.flip(2) if flipped else crop
 
-    def _factors(self, draws: Tensor) -> Tensor:
+    def _factors(self, random: Tensor) -> Tensor:
         """(N,3) float32 factors of brightness, contrast, saturation."""
         strength = torch.tensor((self.brightness, self.contrast, self.saturation), dtype=torch.float64)
         low, high = (1 - strength).clamp_min(0), 1 + strength
-        return (low + draws[:, _STRENGTH] * (high - low)).float()
+        return (low + random[:, _STRENGTH] * (high - low)).float()
 
 
 @dataclass(frozen=True)
 class EvalTransform:
-    """(N,3,size,size) float32 from N uint8 images (3,h,w): shorter side to `size`, central crop; METHODS 0.3."""
+    """(N,3,size,size) float32 from N uint8 images (3,h,w): shorter side to `size`, central crop."""
 
     size: int
     mean: tuple[float, float, float] = IMAGENET_MEAN
@@ -112,12 +113,14 @@ class EvalTransform:
         return out
 
     def to_dict(self) -> dict[str, Any]:
-        """The constants as plain numbers, for JSON."""
-        return {"size": self.size, "mean": list(self.mean), "std": list(self.std)}
+        """The constants as plain values, for JSON."""
+        return {"size": self.size, "resize": RESIZE_RULE, "mean": list(self.mean), "std": list(self.std)}
 
     @classmethod
     def from_dict(cls, constants: Mapping[str, Any]) -> EvalTransform:
-        """The transform that `to_dict` described."""
+        """The transform that `to_dict` described; raises ValueError for one that this class cannot do."""
+        if constants["resize"] != RESIZE_RULE:
+            raise ValueError(f"the only known resize rule is '{RESIZE_RULE}', but got '{constants['resize']}'")
         mean, std = (tuple(float(v) for v in constants[name]) for name in ("mean", "std"))
         if len(mean) != 3 or len(std) != 3:
             raise ValueError(f"mean and std of a transform have 3 numbers, but got {len(mean)} and {len(std)}")
@@ -135,11 +138,11 @@ def crop_boxes(
     sizes: NDArray[np.int64],
     area: NDArray[np.float64],
     shape: NDArray[np.float64],
-    place: NDArray[np.float64],
+    corner: NDArray[np.float64],
     scale: tuple[float, float],
     ratio: tuple[float, float],
 ) -> NDArray[np.int64]:
-    """(N,4) top, left, height, width of each crop; from sizes (N,2) and uniform draws (N,10), (N,10), (N,2).
+    """(N,4) top, left, height, width of each crop; from sizes (N,2) and uniform random numbers (N,10), (N,10), (N,2).
 
     The first of ten tries that fits inside the image, its area uniform in `scale`, its ratio w/h log-uniform in
     `ratio`; where none fits, the largest central crop whose ratio is allowed.
@@ -152,15 +155,15 @@ def crop_boxes(
     fits = (h > 0) & (h <= height) & (w > 0) & (w <= width)
     first = fits.argmax(axis=1, keepdims=True)
     h, w = np.take_along_axis(h, first, 1), np.take_along_axis(w, first, 1)
-    corner = np.floor(place * np.concatenate([height - h + 1, width - w + 1], axis=1))
-    drawn = np.concatenate([corner, h, w], axis=1)
+    top_left = np.floor(corner * np.concatenate([height - h + 1, width - w + 1], axis=1))
+    drawn = np.concatenate([top_left, h, w], axis=1)
     return np.where(fits.any(axis=1, keepdims=True), drawn, _central(height, width, ratio)).astype(np.int64)
 
 
 def _central(height: NDArray[np.int64], width: NDArray[np.int64], ratio: tuple[float, float]) -> NDArray[np.int64]:
-    own = width / height
-    h = np.where(own < ratio[0], np.rint(width / ratio[0]), height).astype(np.int64)
-    w = np.where(own > ratio[1], np.rint(height * ratio[1]), width).astype(np.int64)
+    aspect = width / height
+    h = np.where(aspect < ratio[0], np.rint(width / ratio[0]), height).astype(np.int64)
+    w = np.where(aspect > ratio[1], np.rint(height * ratio[1]), width).astype(np.int64)
     return np.concatenate([(height - h) // 2, (width - w) // 2, h, w], axis=1)
 
 
@@ -175,7 +178,7 @@ def jitter(pixels: Tensor, factors: Tensor, order: Sequence[int]) -> Tensor:
         if operation == 0:
             pixels.mul_(f)
         elif operation == 1:
-            # Two means: one total might be split over threads, and its rounding would depend on their number.
+            # Two means: a single sum may be split over threads, and its rounding would depend on their number.
             mean = _grey(pixels.mean(3, keepdim=True).mean(2, keepdim=True))
             pixels.mul_(f).add_(mean.mul_(1 - f))
         else:
@@ -192,7 +195,7 @@ def _grey(pixels: Tensor) -> Tensor:
 
 
 def _resized(image: Tensor, height: int, width: int) -> Tensor:
-    """(3,height,width) uint8, antialiased bilinear. torch is quickest here on channels-last bytes."""
+    """(3,height,width) uint8, antialiased bilinear. torch is fastest with channels-last bytes."""
     if image.shape[1:] == (height, width):
         return image
     source = image[None].contiguous(memory_format=torch.channels_last)
@@ -207,13 +210,13 @@ def _normalised(pixels: Tensor, mean: Sequence[float], std: Sequence[float]) -> 
 
 
 def _portions(rows: NDArray[np.int64], size: int) -> Iterator[NDArray[np.int64]]:
-    """The rows in stretches whose floats (1 MB) stay in the processor's cache from crop to normalisation."""
+    """The rows in groups whose floats (1 MB) stay in the processor's cache from crop to normalisation."""
     step = max(1, 2**18 // (3 * size * size))
     return (rows[start : start + step] for start in range(0, len(rows), step))
 
 
 def _check_output(size: int, std: tuple[float, float, float]) -> None:
     if size < 1:
-        raise ConfigError(expected("size", "at least 1 pixel", size, "Use --set data.size=64."))
+        raise ConfigError(expected("size", "at least 1 pixel", size, "Set data.size to 64, for example."))
     if min(std) <= 0:
-        raise ConfigError(expected("std", "positive", std, "Leave it out for ImageNet's."))
+        raise ConfigError(expected("std", "positive", std, "Leave it out to use that of ImageNet."))

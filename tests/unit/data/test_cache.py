@@ -135,7 +135,7 @@ def test_all_bad_images_are_told_in_one_error_and_no_cache_is_left(dataset: Data
     assert [manifest.paths[r] in line for r, line in zip((2, 5, 8), lines, strict=True)] == [True] * 3
     assert "0 bytes" in lines[0]
     assert "does not exist" in lines[1]
-    assert "whole, readable image" in lines[2]
+    assert "complete, readable image" in lines[2]
     assert os.listdir(manifest.root / ".cache") == []
 
 

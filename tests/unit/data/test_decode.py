@@ -167,7 +167,7 @@ def test_no_image(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="to be a whole, readable image, but got"):
+    with pytest.raises(DataError, match="to be a complete, readable image, but got"):
         decode(tmp_path, 8)
 
 
@@ -199,7 +199,7 @@ def test_truncated_jpeg_says_so(tmp_path: Path) -> None:
     Image.new("RGB", (64, 64), RED).save(tmp_path / "a.jpg")
     content = (tmp_path / "a.jpg").read_bytes()
     (tmp_path / "a.jpg").write_bytes(content[: len(content) - 30])
-    with pytest.raises(DataError, match=r"a\.jpg' to be a whole, readable image, but got '.*truncated.*'\. Copy"):
+    with pytest.raises(DataError, match=r"a\.jpg' to be a complete, readable image, but got '.*truncated.*'\. Copy"):
         decode(tmp_path / "a.jpg", 8)
 
 
