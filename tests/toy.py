@@ -10,10 +10,11 @@ from PIL import Image
 
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
-from ltds.data.manifest import SPLITS, Manifest
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 from ltds.engine.assemble import assemble
-from ltds.engine.session import Session
 from ltds.engine.config import RunConfig, resolve
+from ltds.engine.session import Session
 from ltds.engine.start import record
 
 CLASSES = ("ant", "bee", "cat", "dog", "elk", "fox")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ltds.data.manifest import SPLITS, Manifest
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 
 CLASSES = ("ant", "bee", "cat")
 DOMAINS = ("photo", "sketch", "paint")

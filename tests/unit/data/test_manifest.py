@@ -100,18 +100,18 @@ def test_held_out_domain_that_does_not_exist(tmp_path: Path) -> None:
 
 def test_source_domain_without_training_images(tmp_path: Path) -> None:
     rows = [(p, y, 0 if s == 0 else d, s) for p, y, d, s in ROWS]
-    with pytest.raises(DataError, match=r"training images, but got none for sketch\. Hold that domain out with --held"):
+    with pytest.raises(DataError, match=r"training images, but got none for sketch\. Set data.held_out to that domain"):
         manifest(tmp_path, rows).task(None)
 
 
 def test_missing_dataset_folder(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"^Expected a dataset folder at '.*/none', but there is none\. Build the emb"):
+    with pytest.raises(DataError, match=r"^Expected a dataset folder at '.*/none', but there is none\. Build the one"):
         Manifest.read(tmp_path / "none")
 
 
 def test_missing_manifest_json(tmp_path: Path) -> None:
     (written(tmp_path) / "manifest.json").unlink()
-    with pytest.raises(DataError, match=r"but got no manifest\.json\. A build that was interrupted leaves none: run"):
+    with pytest.raises(DataError, match=r"but got no manifest\.json\. If its build was interrupted, run 'ltds data"):
         Manifest.read(tmp_path)
 
 
@@ -122,7 +122,7 @@ def test_missing_manifest_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"), [("{", "to be valid JSON"), ('{"name": "x"}', "'classes' has no value. Mend")]
+    ("text", "sentence"), [("{", "to be valid JSON"), ('{"name": "x"}', "'classes' has no value. Correct")]
 )
 def test_broken_manifest_json(tmp_path: Path, text: str, sentence: str) -> None:
     (written(tmp_path) / "manifest.json").write_text(text)

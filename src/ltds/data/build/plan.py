@@ -17,7 +17,7 @@ from pydantic import Field
 
 from ltds.core.config import Settings
 from ltds.data.build.source import LINK
-from ltds.data.manifest import SPLITS
+from ltds.data.splits import SPLITS
 
 
 class BuildConfig(Settings):

@@ -12,7 +12,7 @@ from pathlib import Path
 from ltds.core.errors import DataError, expected
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import read_list, some
-from ltds.data.manifest import SPLITS
+from ltds.data.splits import SPLITS
 
 WHERE = "Take the authors' files: https://github.com/guxiao0822/LT-DS, dataset/README.md, 'Train/Val/Test Splits'."
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltds.core.rng import numpy_generator
-from ltds.data.manifest import SPLITS
+from ltds.data.splits import SPLITS
 
 TRAIN, VAL, TEST = (SPLITS.index(name) for name in ("train", "val", "test"))
 

@@ -24,7 +24,8 @@ from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import numpy_generator
 from ltds.data.build.claim import claim, read_finished, release
 from ltds.data.build.longtail import domains_of_classes, longtail_counts, split_over_domains
-from ltds.data.manifest import SPLITS, Manifest
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 
 
 class BestiaryConfig(Settings):

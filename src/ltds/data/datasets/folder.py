@@ -16,7 +16,8 @@ from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import BuildConfig, Plan
 from ltds.data.build.source import find_root, folders_in, images_in, some
 from ltds.data.build.stratify import draw_splits
-from ltds.data.manifest import SPLITS, Manifest
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 
 WHERE = "Name a folder with images in it, and say with --layout what its folders mean, e.g. domain/class."
 SPLIT_WORDS = {

@@ -16,7 +16,8 @@ from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import Plan, variant
 from ltds.data.build.source import digests, find_root, read_list, some
 from ltds.data.datasets.lts import VERSION, StyleConfig, draw_domains, start_plan
-from ltds.data.manifest import SPLITS, Manifest
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 
 WHERE = (
     "Download ILSVRC2012 from https://image-net.org (a free account is needed) and unpack it to train/<wnid>/*.JPEG "

@@ -20,7 +20,8 @@ from ltds.data.datasets import folder, lists
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.lists import ListsConfig
 from ltds.data.decode import decode
-from ltds.data.manifest import SPLITS, Manifest
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 
 COUNTS = {"north": {"cat": 20, "dog": 5, "elk": 1}, "south": {"cat": 10, "dog": 2}}
 

@@ -16,7 +16,8 @@ from ltds.data.datasets.lists import ListsConfig
 from ltds.data.datasets.pacs import CLASSES, PacsConfig, PacsLtConfig
 from ltds.data.datasets.pacs_odg import ORDERS, PacsOdgConfig
 from ltds.data.decode import decode
-from ltds.data.manifest import SPLITS, Manifest
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 from ltds.reporting.paper import paper_table
 
 SHARED = Path(__file__).resolve().parents[4].parent / "shared"
