@@ -52,8 +52,8 @@ def mixstyle(x, partners, share):
     for i, image in enumerate(x):
         channels = []
         for c, channel in enumerate(image):
-            (mu, sigma), (mu_j, sigma_j), own = style(channel), style(x[partners[i]][c]), share[i]
-            new_sigma, new_mu = own * sigma + (1 - own) * sigma_j, own * mu + (1 - own) * mu_j
+            (mu, sigma), (mu_j, sigma_j), kept = style(channel), style(x[partners[i]][c]), share[i]
+            new_sigma, new_mu = kept * sigma + (1 - kept) * sigma_j, kept * mu + (1 - kept) * mu_j
             channels.append([[(v - mu) / sigma * new_sigma + new_mu for v in row] for row in channel])
         out.append(channels)
     return out

@@ -14,9 +14,9 @@ def dot(a: Vector, b: Vector) -> float:
 
 def first_largest(values: Vector) -> int:
     best = 0
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value > values[best]:
-            best = place
+            best = index
     return best
 
 
@@ -39,8 +39,8 @@ def tau_scores(
         for domain in sorted(set(domains)):
             verdicts = [
                 first_largest(tau_logits(feature, weight, step / 10)) == label
-                for feature, label, own in zip(features, labels, domains, strict=True)
-                if own == domain and known[label]
+                for feature, label, origin in zip(features, labels, domains, strict=True)
+                if origin == domain and known[label]
             ]
             if verdicts:
                 shares.append(sum(verdicts) / len(verdicts))

@@ -81,7 +81,7 @@ def epi_step(theta, case):
     return total, gradient
 
 
-# DAML (Shu et al., CVPR 2021). Network n belongs to domain n; `case["x"][half][domain]`, half 0 for meta-train, 1 after it.
+# DAML (Shu et al., CVPR 2021). Network n belongs to domain n; `case["x"][half][domain]`, half 0 is meta-train.
 
 
 def teachers(theta, case):

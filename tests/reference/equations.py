@@ -78,10 +78,10 @@ def prototypes(old, present, features, labels, momentum=0.5, first_visit=True, e
     """Supplement, "Online Estimation": new table (C,D) and mask (C,) of one domain after a batch."""
     new, mask = [list(row) for row in old], list(present)
     for c in range(len(old)):
-        own = [f for f, y in zip(features, labels, strict=True) if y == c]
-        if not own:
+        of_class = [f for f, y in zip(features, labels, strict=True) if y == c]
+        if not of_class:
             continue
-        mean = [sum(f[a] for f in own) / (len(own) + epsilon) for a in range(len(own[0]))]
+        mean = [sum(f[a] for f in of_class) / (len(of_class) + epsilon) for a in range(len(of_class[0]))]
         blend = [(1 - momentum) * x + momentum * v for x, v in zip(mean, old[c], strict=True)]
         new[c] = mean if first_visit and not present[c] else blend
         mask[c] = True
@@ -124,10 +124,10 @@ def online_covariance(count, mean, sigma, features, labels):
     count, mean, sigma = list(count), [list(r) for r in mean], [[list(r) for r in m] for m in sigma]
     D = len(mean[0])
     for c in range(len(count)):
-        own = [f for f, y in zip(features, labels, strict=True) if y == c]
-        if not own:
+        of_class = [f for f, y in zip(features, labels, strict=True) if y == c]
+        if not of_class:
             continue
-        m, B, k = covariance(own)
+        m, B, k = covariance(of_class)
         w = k / (k + count[c])
         for a in range(D):
             for b in range(D):
@@ -141,11 +141,11 @@ def online_covariance(count, mean, sigma, features, labels):
 def top_k(s, k):
     """Eq. (7), first line: for each class the k classes of highest cosine, itself first, ties by index."""
     rows = [unit(row) for row in s]
-    found = []
+    neighbours = []
     for c in range(len(s)):
         order = sorted(range(len(s)), key=lambda i, c=c: (i != c, -round(float(dot(rows[c], rows[i])), 12), i))
-        found.append(order[:k])
-    return found
+        neighbours.append(order[:k])
+    return neighbours
 
 
 def sigma_prime(sigma, neighbours, n):
@@ -181,8 +181,8 @@ def aug(f, y, W, b, sigma, strength, n=None, W_true=None):
 
 def aug_as_printed(f, y, W, sigma, strength):
     """Eq. (8) to the letter, with w_{y_i}^T f in the denominator: f cancels."""
-    own = dot(W[y], f)
-    return -np.log(np.exp(own) / sum(np.exp(own + strength / 2 * quadratic(w, W[y], sigma)) for w in W))
+    true = dot(W[y], f)
+    return -np.log(np.exp(true) / sum(np.exp(true + strength / 2 * quadratic(w, W[y], sigma)) for w in W))
 
 
 def expected_cross_entropy(f, y, W, b, sigma, strength, nodes=40):

@@ -7,16 +7,16 @@ import numpy as np
 
 def covariance(rows, labels, c, diagonal):
     """Population covariance of the rows of class c, all at once: what any split into batches must lead to."""
-    own = [row for row, y in zip(rows, labels, strict=True) if y == c]
+    of_class = [row for row, y in zip(rows, labels, strict=True) if y == c]
     width = len(rows[0])
     sigma = np.zeros((width, width))
-    if not own:
+    if not of_class:
         return sigma
-    mean = [sum(row[i] for row in own) / len(own) for i in range(width)]
+    mean = [sum(row[i] for row in of_class) / len(of_class) for i in range(width)]
     for i in range(width):
         for j in range(width):
             if i == j or not diagonal:
-                sigma[i, j] = sum((row[i] - mean[i]) * (row[j] - mean[j]) for row in own) / len(own)
+                sigma[i, j] = sum((row[i] - mean[i]) * (row[j] - mean[j]) for row in of_class) / len(of_class)
     return sigma
 
 
@@ -37,13 +37,13 @@ def loss(A, W, b, x, y, shift, sigmas, strength):
 
 def gradient(function, arrays, h=1e-30):
     """The gradient of function(*arrays) by each array, an entry at a time."""
-    found = []
+    gradients = []
     for k, array in enumerate(arrays):
         by = np.zeros(array.shape)
-        for place in np.ndindex(array.shape):
+        for index in np.ndindex(array.shape):
             moved = [np.asarray(a, dtype=complex) for a in arrays]
             moved[k] = moved[k].copy()
-            moved[k][place] += 1j * h
-            by[place] = np.imag(function(*moved)) / h
-        found.append(by)
-    return found
+            moved[k][index] += 1j * h
+            by[index] = np.imag(function(*moved)) / h
+        gradients.append(by)
+    return gradients

@@ -113,11 +113,11 @@ def meta_losses(theta, case):
 
 def clip(flat, norm):
     """Each tensor shortened to the norm, if it is longer."""
-    parts = []
+    clipped = []
     for value in unflatten(flat).values():
         length = np.sqrt(sum(x**2 for x in value.ravel()))
-        parts.append(value.ravel() * (norm / length if length > norm else 1.0))
-    return np.concatenate(parts)
+        clipped.append(value.ravel() * (norm / length if length > norm else 1.0))
+    return np.concatenate(clipped)
 
 
 def step(theta, case):

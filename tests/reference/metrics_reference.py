@@ -100,10 +100,10 @@ def calibration_error(confidence, correct, bins=15):
 def percentile(values, percent):
     """Linear interpolation between the order statistics."""
     ordered = sorted(values)
-    place = percent / 100 * (len(ordered) - 1)
-    low = math.floor(place)
+    rank = percent / 100 * (len(ordered) - 1)
+    low = math.floor(rank)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    return ordered[low] + (ordered[high] - ordered[low]) * (rank - low)
 
 
 def class_mean_accuracy(predicted, labels, classes):

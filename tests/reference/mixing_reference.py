@@ -41,24 +41,24 @@ def remix_label(share, n_i, n_j, kappa, tau):
 def remix_mean(logits, labels, partners, share, sizes, kappa, tau, weights=None):
     """The mean over samples of lambda_y CE_n(z, y_i) + (1 - lambda_y) CE_n(z, y_j).
 
-    `sizes`: images of each class; `weights`: the n of each sample's own part in CE_n, all 1 for cross-entropy.
+    `sizes`: images of each class; `weights`: the n of each sample in CE_n, all 1 for cross-entropy.
     """
     total = 0.0
     for i, z in enumerate(logits):
         j = partners[i]
-        own = remix_label(share, sizes[labels[i]], sizes[labels[j]], kappa, tau)
+        kept = remix_label(share, sizes[labels[i]], sizes[labels[j]], kappa, tau)
         n = weights or [[1.0] * len(z)] * len(logits)
-        total += own * calibrated(z, labels[i], n[i]) + (1 - own) * calibrated(z, labels[j], n[j])
+        total += kept * calibrated(z, labels[i], n[i]) + (1 - kept) * calibrated(z, labels[j], n[j])
     return total / len(logits)
 
 
 def remix_batch_mean_shortcut(logits, labels, partners, share, sizes, kappa, tau):
     """What one public implementation computes: lambda_y times a cross-entropy that was averaged before. Wrong."""
     n, ones = len(logits), [1.0] * len(logits[0])
-    own = [remix_label(share, sizes[labels[i]], sizes[labels[partners[i]]], kappa, tau) for i in range(n)]
+    kept = [remix_label(share, sizes[labels[i]], sizes[labels[partners[i]]], kappa, tau) for i in range(n)]
     first = sum(calibrated(logits[i], labels[i], ones) for i in range(n)) / n
     second = sum(calibrated(logits[i], labels[partners[i]], ones) for i in range(n)) / n
-    return sum(w * first + (1 - w) * second for w in own) / n
+    return sum(w * first + (1 - w) * second for w in kept) / n
 
 
 def mix(x, partners, ratios):

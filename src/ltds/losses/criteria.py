@@ -1,4 +1,4 @@
-"""Criteria by name: the classification losses that a method can be given, and anybody's own."""
+"""Criteria by name: the classification losses that a method can be given, and losses from outside the package."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ltds.nn.small import TinyNet
 class BackboneSettings(Settings):
     """The network that maps images to features."""
 
-    name: str = Field("resnet10", description="a backbone, or your own as 'package.module:Thing'")
+    name: str = Field("resnet10", description="tiny, resnet10 to 50, efficientnet-lite0, or 'package.module:Thing'")
     stem: ResNetStem = Field("imagenet", description="ResNets: first layers, for 224, 64 or 32 pixels")
     width: PositiveInt = Field(64, description="ResNets: channels of the first stage")
     weights: str = Field("", description="file of weights, 'imagenet' for efficientnet-lite0, or '' for random ones")

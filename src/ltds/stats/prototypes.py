@@ -30,7 +30,7 @@ class BlendedPrototypes:
 
     @property
     def projected(self) -> Tensor:
-        """(T,C) the prototypes that `completed_prototypes` projects: a domain with fewer than two has no batch statistics."""
+        """(T,C) the prototypes that are projected: a domain with fewer than two has no batch statistics."""
         return self.present & (self.present.sum(1, keepdim=True) >= 2)
 
     def detach(self) -> BlendedPrototypes:

@@ -28,8 +28,8 @@ def test_equals_the_slow_twin(full, C):
     n = [5.0, 80.0, 1.0, 30.0][:C]
     fast = W + 0.1 * torch.randn_like(W)
     for other in (None, fast):
-        own = W if other is None else other
-        logits = f @ own.T + b
+        true_weight = W if other is None else other
+        logits = f @ true_weight.T + b
         for counts in (None, n):
             log_n = None if counts is None else log_counts(torch.tensor(counts).double())
             loss = augmentation_loss(logits, labels, W, sigma, 2.5, log_n=log_n, true_weight=other)

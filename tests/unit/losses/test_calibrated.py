@@ -32,7 +32,7 @@ def test_zero_count_class_has_zero_gradient_and_no_nan():
 
 
 def test_label_outside_its_domain_is_infinite():
-    """A label its own domain does not count is a mistake in the data; it must show, not vanish."""
+    """A label that its domain has no images of is a mistake in the data; it must show."""
     loss = calibrated_cross_entropy(torch.zeros(1, 2), torch.tensor([0]), log_counts(torch.tensor([0.0, 3.0])))
     assert torch.isinf(loss).all()
 

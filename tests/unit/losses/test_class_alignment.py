@@ -23,7 +23,7 @@ def drawn(seed: int = 0) -> tuple[torch.Tensor, ...]:
 
 def test_masf_global() -> None:
     if not FILE.is_file():
-        pytest.skip(f"the shared fixtures are not beside this repository ({FILE.name})")
+        pytest.skip(f"the shared fixtures are not next to this repository ({FILE.name})")
     example = json.loads(FILE.read_text())["examples"]["masf_global"]
     given, wanted = example["inputs"], example["expected"]
     a, b = (torch.tensor(given[f"logits_{d}"], dtype=torch.float64) for d in "ab")

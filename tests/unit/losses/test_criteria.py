@@ -31,7 +31,7 @@ COUNTS = [[120, 30, 0, 6, 1, 0], [40, 0, 9, 3, 2, 0]]
 @pytest.fixture(scope="module")
 def examples() -> dict[str, Any]:
     if not FILE.is_file():
-        pytest.skip(f"the shared fixtures are not beside this repository ({FILE.name})")
+        pytest.skip(f"the shared fixtures are not next to this repository ({FILE.name})")
     return json.loads(FILE.read_text())["examples"]
 
 
@@ -153,7 +153,7 @@ def test_a_blend_lets_a_domain_push_down_what_it_lacks_but_no_open_class() -> No
     z = logits.requires_grad_()
     criterion(name="adjusted", zero_count="blend")(z, labels, torch.ones(4, dtype=torch.long)).sum().backward()
     assert (z.grad[:, 1] > 0).all()  # domain 1 has no class 1, domain 0 has 30
-    assert (z.grad[:, 5] == 0).all()  # nobody has class 5
+    assert (z.grad[:, 5] == 0).all()  # no domain has class 5
 
 
 def test_an_ignored_negative_gets_exactly_no_gradient_and_the_true_class_always_some() -> None:

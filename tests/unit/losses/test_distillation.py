@@ -18,7 +18,7 @@ FILE = Path(__file__).resolve().parents[3].parent / "shared" / "fixtures" / "wor
 @pytest.fixture(scope="module")
 def example() -> dict[str, Any]:
     if not FILE.is_file():
-        pytest.skip(f"the shared fixtures are not beside this repository ({FILE.name})")
+        pytest.skip(f"the shared fixtures are not next to this repository ({FILE.name})")
     return dict(json.loads(FILE.read_text())["examples"]["daml"])
 
 

@@ -38,7 +38,7 @@ def close(actual, expected):
 @pytest.fixture(scope="module")
 def examples():
     if not FILE.is_file():
-        pytest.skip(f"the shared fixtures are not beside this repository ({FILE.name})")
+        pytest.skip(f"the shared fixtures are not next to this repository ({FILE.name})")
     return json.loads(FILE.read_text())["examples"]
 
 

@@ -117,7 +117,7 @@ def test_gradcheck():
     assert torch.autograd.gradgradcheck(lambda x: semantic_alignment_loss(x, s, fused=False, **soft), t)
 
 
-def test_fused_refuses_second_order_aloud():
+def test_fused_refuses_second_order():
     t, s = tables(2, 4)
     W, b = heads(2, 5, D=5)[1:]
     for loss in (
@@ -159,11 +159,11 @@ def test_semantics_that_learn_get_their_gradient():
 def test_copies_of_the_semantics_change_nothing(share, options, kept, small_blocks, monkeypatch):
     monkeypatch.setattr(contrast_pass, "KEPT_BYTES", kept)
     t, s = tables(3, 17)
-    own = torch.rand(3, 17, generator=torch.Generator().manual_seed(1)) < share
-    own[2] = False  # a domain without prototypes
-    filled = torch.where(own[..., None], t, s)
+    projected = torch.rand(3, 17, generator=torch.Generator().manual_seed(1)) < share
+    projected[2] = False  # a domain without prototypes
+    filled = torch.where(projected[..., None], t, s)
     losses = [
-        semantic_alignment_loss(filled, s, fused=True, projected=own, **options, **SPHERE),
+        semantic_alignment_loss(filled, s, fused=True, projected=projected, **options, **SPHERE),
         semantic_alignment_loss(filled, s, fused=False, **options, **SPHERE),
     ]
     assert_close(losses[0], losses[1], rtol=1e-11, atol=0)
@@ -173,11 +173,12 @@ def test_copies_of_the_semantics_change_nothing(share, options, kept, small_bloc
 
 def test_copies_of_the_semantics_get_no_gradient():
     t, s = tables(2, 5)
-    own = torch.tensor([[True, True, False, True, False], [False, True, True, True, True]])
-    filled = torch.where(own[..., None], t, s).detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(semantic_alignment_loss(filled, s, projected=own, fused=True, **SPHERE), filled)
-    assert (gradient[~own] == 0).all()
-    assert (gradient[own] != 0).any(dim=1).all()
+    projected = torch.tensor([[True, True, False, True, False], [False, True, True, True, True]])
+    filled = torch.where(projected[..., None], t, s).detach().requires_grad_()
+    loss = semantic_alignment_loss(filled, s, projected=projected, fused=True, **SPHERE)
+    (gradient,) = torch.autograd.grad(loss, filled)
+    assert (gradient[~projected] == 0).all()
+    assert (gradient[projected] != 0).any(dim=1).all()
 
 
 def saved_bytes(function):

@@ -1,4 +1,4 @@
-"""Soft labels: cross-entropy of a mixed label, and every other criterion mixed alike."""
+"""Soft labels: cross-entropy of a mixed label, and every other criterion mixed in the same way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def mixed_samples() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Ten
 
 def test_the_worked_example_of_cumix() -> None:
     if not FILE.is_file():
-        pytest.skip(f"the shared fixtures are not beside this repository ({FILE.name})")
+        pytest.skip(f"the shared fixtures are not next to this repository ({FILE.name})")
     example = json.loads(FILE.read_text())["examples"]["cumix_soft_ce"]
     given = example["inputs"]
     r = given["lambda"]

@@ -20,7 +20,7 @@ def parameters(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters())
 
 
-# Trainable parameters without the classifier: counted by hand for ResNet-10, the published totals less fc for the others.
+# Trainable parameters without the classifier: counted by hand for ResNet-10, else the published totals less fc.
 @pytest.mark.parametrize(
     ("name", "expected", "features"),
     [
@@ -113,7 +113,7 @@ def test_a_setting_without_effect_is_an_error() -> None:
 
 
 def test_efficientnet_makes_of_our_batches_what_its_package_makes_of_its_own() -> None:
-    """The package's network on images normalised its own way, with its own loader, in evaluation mode."""
+    """The package's network on images normalised and loaded as the package does it, in evaluation mode."""
     package = pytest.importorskip("efficientnet_lite_pytorch", reason="needs ltds[efficientnet]")
     original = package.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=str(imagenet_weights())).eval()
     backbone = build_backbone(BackboneSettings(name="efficientnet-lite0", weights="imagenet")).eval()

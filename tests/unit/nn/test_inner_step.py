@@ -106,9 +106,9 @@ def test_small_and_zero_gradients_are_not_clipped(clip):
 def test_running_statistics_move_only_if_asked(update):
     net, x = model(), torch.randn(6, 3).double()
     before = {k: v.clone() for k, v in net.named_buffers()}
-    own = model()(x)  # a twin with the same weights
+    expected = model()(x)  # a twin with the same weights
     out = call_with(net, dict(net.named_parameters()), x, update_statistics=update)
-    assert_close(out, own, rtol=0, atol=0)
+    assert_close(out, expected, rtol=0, atol=0)
     for name, value in net.named_buffers():
         assert torch.equal(value, before[name]) != update
 

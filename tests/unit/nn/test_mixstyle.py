@@ -36,7 +36,7 @@ def layer(backbone: nn.Module, **settings: Any) -> MixStyle:
 
 def test_worked_example() -> None:
     if not FILE.is_file():
-        pytest.skip(f"the shared fixtures are not beside this repository ({FILE.name})")
+        pytest.skip(f"the shared fixtures are not next to this repository ({FILE.name})")
     example = json.loads(FILE.read_text())["examples"]["mixstyle"]
     x, share = (torch.tensor(example["inputs"][k], dtype=torch.float64) for k in ("x", "lambda"))
     out = mix_styles(x, torch.tensor(example["inputs"]["perm"]), share)
@@ -58,7 +58,7 @@ def test_a_share_of_one_is_the_identity() -> None:
 
 
 def test_no_gradient_through_the_statistics() -> None:
-    """d out / d x is then mixed sigma / sigma, place by place, and a partner gets nothing."""
+    """d out / d x is then mixed sigma / sigma at every position, and a partner gets nothing."""
     x = maps(2, 1, 3, 3).requires_grad_()
     share = torch.tensor([0.3, 0.6], dtype=torch.float64)
     mix_styles(x, torch.tensor([1, 0]), share)[0].sum().backward()
@@ -121,13 +121,13 @@ def test_each_stage_mixes_with_its_own_draw_at_probability_p() -> None:
             first = self.stages[0](x)
             return first, self.stages[1](first)
 
-    backbone, x, found = Stages(), maps(6, 2, 3, 3), []
+    backbone, x, changed = Stages(), maps(6, 2, 3, 3), []
     mixstyle = layer(backbone, p=0.3, stages=(1, 2))
     with mixstyle.mixing(DOMAINS, seeded()):
         for _ in range(400):
             first, second = backbone(x)
-            found.append([not torch.equal(first, x), not torch.equal(second, first)])
-    rates = torch.tensor(found).double()
+            changed.append([not torch.equal(first, x), not torch.equal(second, first)])
+    rates = torch.tensor(changed).double()
     assert_close(rates.mean(0), torch.tensor([0.3, 0.3], dtype=torch.float64), rtol=0, atol=0.07)
     assert abs(torch.corrcoef(rates.T)[0, 1]) < 0.15
 

@@ -1,4 +1,4 @@
-"""Fresh copies: weights of their own by the same law, and weights that were given kept."""
+"""Reinitialised copies: new weights from the same distribution, and pretrained weights kept."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_a_user_s_network_is_kept_unless_it_says_how_to_draw_itself() -> None:
     plain = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
     assert same(reinitialised_copy(plain), plain)
 
-    class Own(nn.Linear):
+    class Custom(nn.Linear):
         def reset_parameters(self) -> None:
             nn.init.normal_(self.weight, 100.0)
 
-    own = Own(3, 2, bias=False)
-    assert not same(reinitialised_copy(own), own)
-    assert float(reinitialised_copy(own).weight.detach().mean()) == pytest.approx(100, abs=3)
+    custom = Custom(3, 2, bias=False)
+    assert not same(reinitialised_copy(custom), custom)
+    assert float(reinitialised_copy(custom).weight.detach().mean()) == pytest.approx(100, abs=3)
 
 
 def test_the_classifier_is_always_new() -> None:

@@ -75,3 +75,17 @@ def test_constant_features_have_no_variance():
         running.commit(running.updated(torch.full((5, 2), 0.3), torch.zeros(5, dtype=torch.long)))
     assert running.sigma.abs().max() < 1e-7
     assert (running.sigma >= 0).all()
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_only_commit_changes_the_statistics(full):
+    running = OnlineCovariance(C, D, full=full).double()
+    (first, y), (second, z) = batches(number=2)
+    pending = running.updated(first, y).updated(second, z)
+    assert all((buffer == 0).all() for buffer in running.buffers())
+    running.commit(pending)
+    for name in ("count", "mean", "sigma"):
+        assert_close(getattr(running, name), getattr(pending, name), rtol=0, atol=0)
+    before = pending.sigma.clone()
+    running.commit(running.updated(first, y))
+    assert torch.equal(pending.sigma, before)  # an estimate shares no memory with the buffers

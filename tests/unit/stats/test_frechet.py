@@ -42,6 +42,6 @@ def test_fewer_images_than_features_are_no_trouble() -> None:
 
 def test_pairs_are_of_domains_with_two_images_or_more() -> None:
     features = np.arange(10.0).reshape(5, 2)
-    found = pairwise_frechet(features, np.array([2, 0, 0, 2, 7]))
-    assert list(found) == [(0, 2)]
-    assert found[0, 2] == pytest.approx(slow(features[[1, 2]], features[[0, 3]]), abs=1e-6)
+    distances = pairwise_frechet(features, np.array([2, 0, 0, 2, 7]))
+    assert list(distances) == [(0, 2)]
+    assert distances[0, 2] == pytest.approx(slow(features[[1, 2]], features[[0, 3]]), abs=1e-6)

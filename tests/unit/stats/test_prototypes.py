@@ -39,8 +39,8 @@ def test_three_batches_equal_the_slow_twin(options):
     for seed, domains in enumerate([(0, 2), (0, 1, 2), (1,)]):
         features, labels, which = batch(seed, domains=domains)
         for n in domains:
-            own = which == n
-            tables[n] = eq.prototypes(*tables[n], features[own].tolist(), labels[own].tolist(), **twin)
+            of_domain = which == n
+            tables[n] = eq.prototypes(*tables[n], features[of_domain].tolist(), labels[of_domain].tolist(), **twin)
         view = store.blended(features, labels, which)
         assert view.domains.tolist() == list(domains)
         store.commit(view)
