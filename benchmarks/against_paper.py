@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.files import write_text
-from ltds.reporting.agreement import Agreement, agreement
-from ltds.reporting.cells import Cell, Column, cell_of, detail_group
-from ltds.reporting.collect import collect
+from ltds.evaluation.significance import Agreement, agreement
+from ltds.reporting.collection import collect
 from ltds.reporting.cost import cost_of
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.published import METRIC_KEYS, RESULTS, preset_averages
+from ltds.reporting.paper.tables import METRIC_KEYS, RESULTS, preset_averages
+from ltds.reporting.result_table import Column, TableCell, cell_of, detail_group
 
 SHOWN = ("Acc-U", "Acc", "H")
 SWAPS = 8
@@ -45,7 +45,7 @@ def main() -> None:
         write_text(words.out, text)
 
 
-def ours(dataset: Dataset, metric: str) -> dict[str, Cell]:
+def ours(dataset: Dataset, metric: str) -> dict[str, TableCell]:
     """Per method the average over the held-out domains."""
     column = Column(detail_group(dataset), METRICS[METRIC_KEYS[metric]])
     return {label: cell_of(dataset, label, column) for label in dataset.rows}

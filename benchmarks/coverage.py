@@ -10,7 +10,7 @@ import argparse
 import numpy as np
 
 from ltds.core.rng import numpy_generator
-from ltds.evaluation.statistics import paired_difference, summary, wilcoxon
+from ltds.evaluation.significance import paired_difference, summary, wilcoxon
 
 T = {2: 12.706, 3: 4.303, 5: 2.776, 10: 2.262, 20: 2.093}  # 97.5 % quantiles of Student's t, n - 1 degrees of freedom
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.files import write_json, write_text
-from ltds.reporting.collect import collect
-from ltds.reporting.published import METRIC_KEYS, rows
+from ltds.reporting.collection import collect
+from ltds.reporting.paper.tables import METRIC_KEYS, rows
 from ltds.reporting.run import Run
 
 ORDERS = {"cps-a": "Art", "pac-s": "Sketch", "acs-p": "Photo", "spa-c": "Cartoon"}  # target in the paper's words

@@ -12,6 +12,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +80,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3000, help="lines of each journal")
     arguments = parser.parse_args()
     from ltds.cli.report import show
-    from ltds.reporting.collect import collect
-    from ltds.reporting.latex import latex_table
-    from ltds.reporting.page import write_page
-    from ltds.reporting.record import write_record
-    from ltds.reporting.spreadsheet import csv_table
-    from ltds.reporting.table import markdown_table
+    from ltds.reporting.collection import collect
+    from ltds.reporting.formats import FORMATS
+    from ltds.reporting.write import write_report
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -95,12 +93,10 @@ def main() -> None:
         start, used = time.perf_counter(), time.process_time()
         found = timed("collect", lambda: collect([root]))
         timed("screen", lambda: show(found))
-        timed("markdown", lambda: markdown_table(found))
-        timed("csv", lambda: csv_table(found))
-        timed("latex", lambda: latex_table(found))
-        timed("json", lambda: write_record(found, root / "table.json"))
-        timed("page", lambda: write_page(found, root / "page.html"))
-        spent, size = time.process_time() - used, (root / "page.html").stat().st_size / 1e6
+        for ending in FORMATS:
+            file = root / f"report{ending}"
+            timed(ending, partial(write_report, found, [file]))
+        spent, size = time.process_time() - used, (root / "report.html").stat().st_size / 1e6
         print(f"{'all':<12} {time.perf_counter() - start:6.2f} s   processor {spent:6.2f} s")
         print(f"{len(found.runs)} runs, page {size:.1f} MB")
 

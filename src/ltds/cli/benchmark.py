@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,7 +55,7 @@ def benchmark(
         _show_status(status)
         return
     from ltds.benchmark.grid import cells_of
-    from ltds.cli.source import open_data
+    from ltds.data.datasets.opening import open_dataset
     from ltds.engine.tensorboard import require_tensorboard
 
     events = ["run.tensorboard=true"] if tensorboard else []
@@ -62,7 +63,7 @@ def benchmark(
         require_tensorboard()
     wanted = _grid(grid, data, methods, held_out, seeds, [*events, *(overrides or [])])
     folder = out or Path("runs") / (grid.stem if grid else "benchmark")
-    cells = cells_of(wanted, folder, open_data)
+    cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN))
     _run(cells, folder, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
 
 
@@ -133,7 +134,7 @@ def _show_results(out: Path) -> None:
     """Print the table of the finished runs, and a line for each failure."""
     from ltds.benchmark.status import cell_status, read_index
     from ltds.cli.report import show
-    from ltds.reporting.collect import collect
+    from ltds.reporting.collection import collect
 
     statuses = [cell_status(cell) for cell in read_index(out)]
     failed = [s for s in statuses if s.state == "failed"]

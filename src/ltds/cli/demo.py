@@ -1,4 +1,4 @@
-"""`ltds demo`: the whole walk on the embedded dataset, with nothing to download."""
+"""`ltds demo`: from data to report on the built-in dataset, with nothing to download."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ HELD_OUT = "woodblock"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the runs and the page.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the runs and the report page.")] = Path("runs/demo"),
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="One setting for both runs, e.g. --set schedule.epochs=5.")
+        list[str] | None, typer.Option("--set", help="A setting for both runs, e.g. --set schedule.epochs=5.")
     ] = None,
 ) -> None:
-    """Build the embedded dataset, train two methods with one domain held out, compare them on a page.
+    """Build the built-in dataset, train two methods with one domain held out, and compare them on a page.
 
-    Takes a few minutes on two CPU cores. Run again, it reuses what is done; interrupted, it goes on.
+    Example: ltds demo --out runs/demo
+
+    Takes a few minutes on two CPU cores. If it is stopped, the same command continues it.
     """
     from ltds.cli.report import show
-    from ltds.cli.source import open_data
     from ltds.core.config import parse_overrides
     from ltds.core.runs import RunDirectory
+    from ltds.data.datasets.opening import open_dataset
     from ltds.engine.config import resolve
     from ltds.engine.start import create_run, resume_run
-    from ltds.reporting.collect import collect
-    from ltds.reporting.page import write_page
+    from ltds.reporting.collection import collect
+    from ltds.reporting.formats.html.page import write_page
 
-    manifest = open_data("bestiary")
+    manifest = open_dataset("bestiary", SCREEN)
     data = {"root": str(manifest.root.resolve()), "held_out": HELD_OUT}
     runs = {method: RunDirectory(out / f"{method}-{HELD_OUT}") for method in METHODS}
     for method, run in runs.items():

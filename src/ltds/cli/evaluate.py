@@ -1,4 +1,4 @@
-"""`ltds evaluate`: metrics anew from stored predictions."""
+"""`ltds evaluate`: compute metrics again from stored predictions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from ltds.cli.screen import SCREEN
 
 
 def evaluate(runs: Annotated[list[Path], typer.Argument(help="Run directories.")]) -> None:
-    """Compute the metrics of runs again from their stored predictions, without a model or images."""
+    """Compute the metrics of runs again from their stored predictions. Needs no model and no images.
+
+    Example: ltds evaluate runs/agg runs/dc
+    """
     from ltds.cli.report import show
-    from ltds.core.runs import RunDirectory
-    from ltds.engine.outcome import write_metrics
-    from ltds.reporting.collect import collect
+    from ltds.evaluation import evaluate as evaluate_run
+    from ltds.reporting.collection import collect
 
     with SCREEN.track("Evaluating", len(runs)) as advance:
         for path in runs:
-            write_metrics(RunDirectory(path))
+            evaluate_run(path)
             advance(note=path.name)
     show(collect(runs))

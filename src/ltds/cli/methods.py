@@ -18,8 +18,7 @@ from rich.text import Text
 from ltds.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ltds.methods.catalogue import Entry
-    from ltds.methods.presets import Preset
+    from ltds.methods.entry import MethodEntry
 
 LABEL = 11  # width of the words at the left of an explanation
 
@@ -55,51 +54,48 @@ def methods(
 
 
 def _list() -> None:
-    """Every preset in one line, under the heading of its group."""
-    from ltds.methods.catalogue import CATALOGUE, GROUPS
-    from ltds.methods.presets import PRESETS
+    """Every method in one line, under the heading of its group."""
+    from ltds.methods.entry import GROUPS
+    from ltds.methods.registry import METHODS
 
-    wide = max(map(len, PRESETS))
-    rest = [name for name in PRESETS if name not in CATALOGUE]
-    for group in (*GROUPS, ""):
-        members = [name for name in PRESETS if name in CATALOGUE and CATALOGUE[name].group == group] if group else rest
-        if members:
-            print(group or "Others")
-        for name in members:
-            print(f"  {name:<{wide}}  {PRESETS[name].summary}")
+    width = max(map(len, METHODS))
+    for group in dict.fromkeys((*GROUPS, *(entry.group for entry in METHODS.values()))):
+        print(group)
+        for name, entry in METHODS.items():
+            if entry.group == group:
+                print(f"  {name:<{width}}  {entry.summary}")
     print("\nMore about one: ltds methods NAME. The paper's numbers: ltds methods --paper")
 
 
 def _explain(name: str) -> None:
     from ltds.core.config import parse
-    from ltds.methods.catalogue import CATALOGUE
-    from ltds.methods.presets import find_preset
+    from ltds.methods.registry import find_method
 
-    preset = find_preset(name)
-    entry = CATALOGUE.get(name)
+    entry = find_method(name)
     console = _console()
-    console.print(Text(f"{name}: {preset.summary}"), style="bold", soft_wrap=True)
-    for label, words in _facts(name, preset, entry):
+    console.print(Text(f"{name}: {entry.summary}"), style="bold", soft_wrap=True)
+    for label, words in _facts(name, entry):
         _say(console, label, words)
-    values = parse(preset.method.Config, preset.settings)
-    _settings(console, preset, values)
+    values = parse(entry.method.Config, entry.settings)
+    _settings(console, entry, values)
     _say(console, "Train it", f"ltds train --method {name}")
 
 
-def _facts(name: str, preset: Preset, entry: Entry | None) -> Iterator[tuple[str, str]]:
+def _facts(name: str, entry: MethodEntry) -> Iterator[tuple[str, str]]:
     """What is said above the settings: a word at the left, a sentence at the right."""
-    kind = preset.method
+    kind = entry.method
     yield "Class", f"{kind.__name__} in {kind.__module__}: {' '.join((kind.__doc__ or '').split())}"
-    if entry is not None:
+    if entry.networks:
         yield "Cost", _cost(entry)
-        for citation in entry.citations:
-            yield "From", citation
+    for citation in entry.citations:
+        yield "From", citation
+    if entry.page:
         yield "Page", f"docs/methods/{entry.page}.md"
     for sentence in _published(name):
         yield "Paper", sentence
 
 
-def _cost(entry: Entry) -> str:
+def _cost(entry: MethodEntry) -> str:
     count = "1 network" if entry.networks == "1" else f"{entry.networks} networks"
     passes = f"a step takes {entry.passes} batches of one domain through a backbone, for K source domains"
     formulas = f"{count}; {passes}.".replace("**2", "²").replace(" * ", " ")
@@ -108,7 +104,7 @@ def _cost(entry: Entry) -> str:
 
 def _published(name: str) -> Iterator[str]:
     """The paper's averages for this preset, a sentence for each row of its tables."""
-    from ltds.reporting.published import RESULTS, averages, rows
+    from ltds.reporting.paper.tables import RESULTS, averages, rows
 
     for table, (_, title) in RESULTS.items():
         for label in dict.fromkeys(number.label for number in rows(table) if number.preset == name):
@@ -116,14 +112,14 @@ def _published(name: str) -> Iterator[str]:
             yield f"table {table}, {title}, {label}: on average {means}"
 
 
-def _settings(console: Console, preset: Preset, values: object) -> None:
+def _settings(console: Console, entry: MethodEntry, values: object) -> None:
     """The table of settings, and what their classes say of them."""
     from pydantic import BaseModel
 
     from ltds.cli.explanation import explanations, setting_lines
 
     assert isinstance(values, BaseModel)
-    lines = list(setting_lines(preset.method.Config(), values, "method."))
+    lines = list(setting_lines(entry.method.Config(), values, "method."))
     described = any(line.description for line in lines)
     header = ["setting", "may be", "default", "here", *(["meaning"] if described else [])]
     table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
@@ -151,7 +147,7 @@ def _console() -> Console:
 
 
 def _print_paper(table: str | None, format: Format) -> None:
-    from ltds.reporting.published import layout
+    from ltds.reporting.paper import layout
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     text: dict[Format, Callable[[str], str]] = {

@@ -1,4 +1,4 @@
-"""`ltds train`: one run, from settings to metrics, or the rest of an interrupted one."""
+"""`ltds train`: train one model, or resume an interrupted run."""
 
 from __future__ import annotations
 
@@ -14,33 +14,39 @@ from ltds.core.errors import ConfigError
 
 
 def train(
-    data: Annotated[str, typer.Option(help="Dataset: 'bestiary' (embedded) or a folder with a manifest.")] = "",
-    method: Annotated[str, typer.Option(help="A name from 'ltds methods', or 'package.module:Class'.")] = "",
+    data: Annotated[str, typer.Option(help="Dataset: 'bestiary' (built in) or a dataset folder.")] = "",
+    method: Annotated[
+        str, typer.Option(help="A method that 'ltds methods' lists, or your own: 'package.module:Class'.")
+    ] = "",
     held_out: Annotated[
-        str | None, typer.Option(help="Domain to keep for testing; leave out to train on every domain.")
+        str | None, typer.Option(help="Domain to test on and not train on (default: train on every domain).")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Run directory to make.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="New folder for the run: settings, log, checkpoints, metrics.")
+    ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML settings; a run's own config.toml repeats that run.")
+        Path | None, typer.Option(help="TOML file with settings; the config.toml of a run repeats that run.")
     ] = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="One setting, e.g. --set optimizer.lr=0.05. May be repeated.")
+        list[str] | None, typer.Option("--set", help="A setting, e.g. --set optimizer.lr=0.05. May be repeated.")
     ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write event files for TensorBoard, next to log.jsonl.")
     ] = False,
-    resume: Annotated[Path | None, typer.Option(help="Run directory to continue, exactly where it stopped.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Folder of an interrupted run, to continue it exactly where it stopped.")
+    ] = None,
 ) -> None:
-    """Train a method on a dataset with one domain held out.
+    """Train a method on a dataset with one domain held out, and test it.
 
     Example: ltds train --data bestiary --method dc --held-out woodblock --out runs/dc
 
-    Stopped in any way, it goes on with: ltds train --resume runs/dc
+    If it is stopped, continue it with: ltds train --resume runs/dc
     """
     if resume is not None:
         if data or method or held_out is not None or out or config or overrides or tensorboard:
             raise ConfigError(
-                "Expected --resume alone, but got other options beside it: a run goes on with its own settings. "
+                "Expected --resume alone, but got other options too: a run keeps the settings it started with. "
                 "To change settings, start a new run with --out."
             )
         continue_run(resume)
@@ -53,7 +59,7 @@ def train(
 def _tables(
     config: Path | None, overrides: list[str], method: str, held_out: str | None, tensorboard: bool
 ) -> list[dict[str, Any]]:
-    """The layers of settings, later ones over earlier ones: file, options, --set."""
+    """The layers of settings: file, options, --set. A later layer replaces values of an earlier one."""
     from ltds.core.config import parse_overrides, read_toml
 
     options: dict[str, Any] = {}
@@ -67,10 +73,10 @@ def _tables(
 
 
 def start_run(out: Path, data: str, layers: list[dict[str, Any]]) -> None:
-    """Make a new run directory and train in it."""
-    from ltds.cli.source import open_data
+    """Create a run directory and train in it."""
     from ltds.core.config import merge
     from ltds.core.runs import RunDirectory
+    from ltds.data.datasets.opening import open_dataset
     from ltds.engine.config import resolve
     from ltds.engine.start import create_run, refuse_existing
 
@@ -82,17 +88,17 @@ def start_run(out: Path, data: str, layers: list[dict[str, Any]]) -> None:
     source = data or given.get("root", "")
     if not source:
         raise ConfigError("Expected a dataset, but got none. Add --data, e.g. --data bestiary.")
-    manifest = open_data(source)
+    manifest = open_dataset(source, SCREEN)
     root = {"data": {"root": str(manifest.root.resolve())}}
     settings = resolve(*layers, root, dataset=manifest.name)
     SCREEN.say(f"Training {settings.method_name} on {manifest.name}, held out: {settings.data.held_out or 'nothing'}")
-    with _hint(out):
+    with _resume_hint(out):
         create_run(run, settings, manifest, SCREEN)
-    _report_end(run.path)
+    _show_results(run.path)
 
 
 def continue_run(path: Path) -> None:
-    """Take a run up where its last checkpoint left it."""
+    """Continue a run from its last checkpoint."""
     from ltds.core.runs import RunDirectory
     from ltds.engine.start import resume_run
 
@@ -101,24 +107,24 @@ def continue_run(path: Path) -> None:
         SCREEN.say(f"'{path}' is finished already.")
         return
     SCREEN.say(f"Continuing '{path}'")
-    with _hint(path):
+    with _resume_hint(path):
         resume_run(run, SCREEN)
-    _report_end(path)
+    _show_results(path)
 
 
 @contextmanager
-def _hint(path: Path) -> Iterator[None]:
-    """Say how to go on when the user interrupts."""
+def _resume_hint(path: Path) -> Iterator[None]:
+    """Say how to continue when the user interrupts."""
     try:
         yield
     except KeyboardInterrupt:
-        SCREEN.say(f"Interrupted. Go on with: ltds train --resume {path}")
+        SCREEN.say(f"Interrupted. Continue with: ltds train --resume {path}")
         raise
 
 
-def _report_end(path: Path) -> None:
+def _show_results(path: Path) -> None:
     from ltds.cli.report import show
-    from ltds.reporting.collect import collect
+    from ltds.reporting.collection import collect
 
     show(collect([path]))
-    SCREEN.say(f"Run: {path}\nPage: ltds report {path} --out report.html")
+    SCREEN.say(f"Run: {path}\nFor a report page: ltds report {path} --out report.html")

@@ -86,6 +86,11 @@ class RunDirectory:
         return self.path / "predictions" / "features.npz"
 
     @property
+    def thumbnails_file(self) -> Path:
+        """Small copies of the test images that figures show."""
+        return self.path / "predictions" / "thumbnails.npz"
+
+    @property
     def exists(self) -> bool:
         return self.config_file.is_file()
 

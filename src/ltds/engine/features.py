@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ltds.core.progress import SILENT, Progress
 from ltds.engine.session import Session
-from ltds.evaluation.features import FeatureTable, drawn_rows, half
+from ltds.evaluation.features import FeatureTable, drawn_rows, to_float16
+from ltds.evaluation.retrieval import retrieval_examples
+from ltds.evaluation.thumbnails import make_thumbnails, save_thumbnails
 from ltds.stats.frechet import pairwise_frechet
 
 
@@ -16,27 +20,36 @@ from ltds.stats.frechet import pairwise_frechet
 def features_of(session: Session, rows: NDArray[np.int64], progress: Progress = SILENT) -> torch.Tensor:
     """f(x) of these images, (N,D) float32 on the session's device, in evaluation mode."""
     session.method.eval()
-    found = []
+    batches = []
     with progress.track("Keeping features", len(rows)) as advance:
         for images, ids in session.images_of(rows):
-            found.append(session.method.predict(images).features.flatten(1).float())
+            batches.append(session.method.predict(images).features.flatten(1).float())
             advance(len(ids))
-    return torch.cat(found)
+    return torch.cat(batches)
 
 
 @torch.inference_mode()
 def sample_features(session: Session, progress: Progress = SILENT) -> FeatureTable:
-    """Features of some test images, drawn alike for every method, and the method's own views of them."""
+    """Features of some test images, the same for every method, and what the method shows of itself."""
     rows = drawn_rows(session.rows("test"))
     features = features_of(session, rows, progress)
-    views = session.method.views(features)
+    views = session.method.diagnostics(features)
     return FeatureTable(
-        half(features.cpu().numpy()),
+        to_float16(features.cpu().numpy()),
         session.manifest.labels[rows],
         session.manifest.domain_ids[rows],
         rows,
-        {name: half(value.float().cpu().numpy()) for name, value in views.items()},
+        {name: to_float16(value.float().cpu().numpy()) for name, value in views.items()},
     )
+
+
+def store_thumbnails(session: Session, table: FeatureTable, file: Path) -> None:
+    """Save small copies of the test images that figures show; no file for a method without a semantic space."""
+    shown = {i for example in retrieval_examples(table, session.task) for i in (example.query, *example.neighbours)}
+    rows = [int(table.rows[i]) for i in sorted(shown)]
+    images = make_thumbnails((row, session.manifest.root / session.manifest.paths[row]) for row in rows)
+    if images:
+        save_thumbnails(file, images)
 
 
 def domain_distances(session: Session) -> dict[str, float]:
@@ -44,6 +57,6 @@ def domain_distances(session: Session) -> dict[str, float]:
     rows = session.rows("val")
     if not len(rows):
         return {}
-    found = pairwise_frechet(features_of(session, rows).cpu().numpy(), session.manifest.domain_ids[rows])
+    distances = pairwise_frechet(features_of(session, rows).cpu().numpy(), session.manifest.domain_ids[rows])
     names = session.manifest.domains
-    return {f"{names[a]}|{names[b]}": distance for (a, b), distance in found.items()}
+    return {f"{names[a]}|{names[b]}": distance for (a, b), distance in distances.items()}

@@ -1,4 +1,4 @@
-"""FeatureTable: what a model made of some test images before it decided, kept for figures."""
+"""FeatureTable: the features of some test images and the method's diagnostics, stored for figures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from ltds.core.files import atomic
 from ltds.core.rng import numpy_generator
-from ltds.evaluation.metrics import Floats, Ints
+from ltds.evaluation.arrays import Floats, Ints
 
-SIZE = 2000  # images: enough for any figure, and 2 MB at 512 features
+SIZE = 2000  # images: enough for every figure, and 2 MB at 512 features
 COLUMNS = ("features", "labels", "domains", "rows")
+PREFIX = "diagnostics."
 LARGEST = float(np.finfo(np.float16).max)
 
 
@@ -23,29 +24,30 @@ LARGEST = float(np.finfo(np.float16).max)
 class FeatureTable:
     """features (N,D) float16; labels, domains, rows (N,), as in PredictionTable.
 
-    Images stand in the order in which they were drawn, so that the first few of them are a draw, too.
-    `views`: what the method shows of itself, see `Method.views`.
+    Images are in the order in which they were drawn, so the first n of them are a random draw, too.
+    `diagnostics`: arrays that the method provides about itself, see `Method.diagnostics`.
     """
 
     features: NDArray[np.float16]
     labels: Ints
     domains: Ints
     rows: Ints
-    views: dict[str, NDArray[np.float16]] = field(default_factory=dict)
+    diagnostics: dict[str, NDArray[np.float16]] = field(default_factory=dict)
 
     def save(self, file: Path) -> None:
         columns: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
-        columns |= {f"view.{name}": value for name, value in self.views.items()}
+        columns |= {f"{PREFIX}{name}": value for name, value in self.diagnostics.items()}
         with atomic(file) as stream:
             np.savez_compressed(stream, **columns)
 
     @classmethod
     def load(cls, file: Path) -> FeatureTable | None:
-        """The table in this file; None where there is none, or none that can be read: only figures need it."""
+        """The table in this file; None if it is missing or cannot be read, because only figures need it."""
         try:
             with np.load(file, allow_pickle=False) as stored:
-                views = {name.removeprefix("view."): stored[name] for name in stored.files if name.startswith("view.")}
-                return cls(**{name: stored[name] for name in COLUMNS}, views=views)
+                names = [name for name in stored.files if name.startswith(PREFIX)]
+                diagnostics = {name.removeprefix(PREFIX): stored[name] for name in names}
+                return cls(**{name: stored[name] for name in COLUMNS}, diagnostics=diagnostics)
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
             return None
 
@@ -55,6 +57,6 @@ def drawn_rows(rows: Ints, size: int = SIZE) -> Ints:
     return numpy_generator(0, "figures/features").permutation(rows)[:size]
 
 
-def half(values: Floats | NDArray[np.float32]) -> NDArray[np.float16]:
-    """The values in half the space; one that is too large becomes the largest that there is."""
+def to_float16(values: Floats | NDArray[np.float32]) -> NDArray[np.float16]:
+    """The values as float16; a value that is too large becomes the largest float16."""
     return np.clip(values, -LARGEST, LARGEST).astype(np.float16)

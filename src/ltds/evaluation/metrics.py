@@ -1,6 +1,6 @@
-"""Accuracies and calibration, as pure functions on arrays. What has no image is None, never 0 and never NaN.
+"""Accuracies and calibration, as pure functions on arrays. Without images a value is None, never 0 or NaN.
 
-Letters: N images, C classes, G domains (all of them, the held-out one too).
+Letters: N images, C classes, G domains (all domains, including the held-out one).
 """
 
 from __future__ import annotations
@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from ltds.evaluation.arrays import Floats, Ints, Mask
 
 
 def pair_counts(correct: Mask, labels: Ints, domains: Ints, shape: tuple[int, int]) -> tuple[Ints, Ints]:
-    """(G,C) rightly classified images and (G,C) images of each (domain, class) pair; every accuracy follows from them.
+    """(G,C) correctly classified images and (G,C) all images of each (domain, class) pair.
 
-    correct, labels, domains (N,); shape (G,C).
+    Every accuracy is computed from these two. correct, labels, domains (N,); shape (G,C).
     """
     pair = domains * shape[1] + labels
     size = shape[0] * shape[1]
@@ -34,7 +31,7 @@ def accuracy(hits: Ints, images: Ints) -> float | None:
 
 
 def accuracies(hits: Ints, images: Ints) -> list[float | None]:
-    """The accuracy of each entry by itself, None where it has no image. hits, images (M,)."""
+    """The accuracy of each entry, None where it has no images. hits, images (M,)."""
     return [int(hit) / int(count) if count else None for hit, count in zip(hits, images, strict=True)]
 
 
@@ -47,7 +44,7 @@ def macro_accuracy(hits: Ints, images: Ints) -> float | None:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Mean of the values that are defined; None where none is."""
+    """Mean of the values that are not None; None if all are."""
     defined = [value for value in values if value is not None]
     return float(np.mean(defined)) if defined else None
 

@@ -1,8 +1,8 @@
-"""Telling images of open classes from known ones: H with its thresholds, AUROC, OSCR.
+"""Open-set scores: H with its thresholds, AUROC, OSCR.
 
-Scores are the plain max softmax over all C columns. AUROC and OSCR ask how well that score alone ranks known above open
-images, so an argmax in the open set changes nothing there; H, which judges decisions, counts it as "unknown".
-What is undefined (no known or no open image) is None. All sweeps sort once: O(N log N).
+The confidence of an image is its largest softmax value over all C columns. AUROC and OSCR measure how well this number
+ranks known above open images; the predicted class does not matter there. H judges decisions: a prediction of an open
+class counts as "unknown". A value is None if there are no known or no open images. Each sweep sorts once: O(N log N).
 """
 
 from __future__ import annotations
@@ -13,80 +13,82 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.evaluation.metrics import Floats, Ints, Mask, harmonic
+from ltds.evaluation.arrays import Floats, Ints, Mask
+from ltds.evaluation.metrics import harmonic
 
 GRID_SIZE = 10
 FIXED_PERCENTILE = 5.0
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """What a model said of N images, as far as open classes are concerned; every column (N,).
+class OpenSetScores:
+    """The predictions of a model for N images, reduced to what open-set metrics need; every array is (N,).
 
-    score: max softmax; correct: argmax is the label; known: the label is not open; called_open: the argmax is open.
+    confidence: max softmax; correct: the argmax is the label; known: the label is not an open class;
+    called_open: the argmax is an open class.
     """
 
-    score: Floats
+    confidence: Floats
     correct: Mask
     known: Mask
     called_open: Mask
 
     @classmethod
-    def of(cls, probabilities: Floats, labels: Ints, open_classes: Sequence[int]) -> Verdicts:
-        """Verdicts of probabilities (N,C) on labels (N,)."""
+    def of(cls, probabilities: Floats, labels: Ints, open_classes: Sequence[int]) -> OpenSetScores:
+        """Scores from probabilities (N,C) and labels (N,)."""
         predicted = probabilities.argmax(axis=1)
         is_open = np.zeros(probabilities.shape[1], dtype=np.bool_)
         is_open[list(open_classes)] = True
-        score = np.take_along_axis(probabilities, predicted[:, None], axis=1)[:, 0]
-        return cls(score, predicted == labels, ~is_open[labels], is_open[predicted])
+        confidence = np.take_along_axis(probabilities, predicted[:, None], axis=1)[:, 0]
+        return cls(confidence, predicted == labels, ~is_open[labels], is_open[predicted])
 
-    def where(self, mask: Mask) -> Verdicts:
-        return Verdicts(self.score[mask], self.correct[mask], self.known[mask], self.called_open[mask])
+    def where(self, mask: Mask) -> OpenSetScores:
+        return OpenSetScores(self.confidence[mask], self.correct[mask], self.known[mask], self.called_open[mask])
 
 
 def known_and_open_rates(
     probabilities: Floats, labels: Ints, open_classes: Sequence[int], threshold: float
 ) -> tuple[float, float] | None:
-    """(a, b) of METHODS 0.4 at one threshold, see `rates`. probabilities (N,C), labels (N,)."""
-    both = rates(Verdicts.of(probabilities, labels, open_classes), np.array([threshold]))
+    """(a, b) at one threshold, see `rates`. probabilities (N,C), labels (N,)."""
+    both = rates(OpenSetScores.of(probabilities, labels, open_classes), np.array([threshold]))
     return None if both is None else (float(both[0][0]), float(both[1][0]))
 
 
-def rates(verdicts: Verdicts, thresholds: Floats) -> tuple[Floats, Floats] | None:
+def rates(scores: OpenSetScores, thresholds: Floats) -> tuple[Floats, Floats] | None:
     """(T,) a: share of known images not flagged and correct; (T,) b: share of open images flagged. thresholds (T,).
 
-    Flagged = score < t (strictly) or the argmax is an open class. None without known or without open images.
+    Flagged: confidence < t (strictly), or the argmax is an open class. None without known or without open images.
     """
-    known, score = verdicts.known, verdicts.score
+    known, confidence = scores.known, scores.confidence
     n_known, n_open = np.count_nonzero(known), np.count_nonzero(~known)
     if not n_known or not n_open:
         return None
-    # A correct known image never has an open argmax, so only its score can flag it.
-    right = np.sort(score[known & verdicts.correct])
-    unsure = np.sort(score[~known & ~verdicts.called_open])
+    # A correct known image never has an open argmax, so only its confidence can flag it.
+    right = np.sort(confidence[known & scores.correct])
+    unsure = np.sort(confidence[~known & ~scores.called_open])
     kept = len(right) - np.searchsorted(right, thresholds, side="left")
     flagged = (n_open - len(unsure)) + np.searchsorted(unsure, thresholds, side="left")
     return kept / n_known, flagged / n_open
 
 
 def even_grid(lowest: float, highest: float) -> Floats:
-    """(10,) thresholds lo + (hi - lo) i / 9, both ends exact, so that no image lies above the last by rounding."""
+    """(10,) thresholds lo + (hi - lo) i / 9, both ends exact, so rounding puts no image above the last."""
     return np.linspace(lowest, highest, GRID_SIZE)
 
 
-def score_grid(score: Floats) -> Floats:
-    """(10,) thresholds between the smallest and largest max softmax of the evaluated images (DAML). score (N,)."""
-    return even_grid(score.min(), score.max()) if len(score) else np.empty(0)
+def confidence_grid(confidence: Floats) -> Floats:
+    """(10,) thresholds between the smallest and largest max softmax of the images, as in DAML. confidence (N,)."""
+    return even_grid(confidence.min(), confidence.max()) if len(confidence) else np.empty(0)
 
 
 def released_grid(probabilities: Floats) -> Floats:
-    """(10,) thresholds of the released LT-DS code: from the smallest entry of the whole matrix (N,C) to its largest."""
+    """(10,) thresholds of the released LT-DS code: from the smallest to the largest entry of the matrix (N,C)."""
     return even_grid(probabilities.min(), probabilities.max()) if probabilities.size else np.empty(0)
 
 
-def best_h(verdicts: Verdicts, thresholds: Floats) -> tuple[float, float] | None:
-    """(H, threshold) of the best threshold, the smallest of equals: an oracle, as labels choose it. thresholds (T,)."""
-    both = rates(verdicts, thresholds)
+def best_h(scores: OpenSetScores, thresholds: Floats) -> tuple[float, float] | None:
+    """(H, threshold) of the best of these thresholds (T,), the smallest of equally good ones. It uses the labels."""
+    both = rates(scores, thresholds)
     if both is None:
         return None
     h = harmonic(*both)
@@ -94,18 +96,18 @@ def best_h(verdicts: Verdicts, thresholds: Floats) -> tuple[float, float] | None
     return float(h[best]), float(thresholds[best])
 
 
-def fixed_threshold(validation: Verdicts) -> float | None:
-    """The 5th percentile of the scores of correctly classified known images; None where there is no such image.
+def fixed_threshold(validation: OpenSetScores) -> float | None:
+    """The 5th percentile of the confidence of correctly classified known images; None without such an image.
 
-    Give it source-validation images: then no test label, and no image of the held-out domain, takes part.
+    Pass scores of source-validation images: then neither test labels nor held-out images are used.
     """
-    right = validation.score[validation.known & validation.correct]
+    right = validation.confidence[validation.known & validation.correct]
     return float(np.percentile(right, FIXED_PERCENTILE)) if len(right) else None
 
 
-def auroc(verdicts: Verdicts) -> float | None:
-    """Chance that a known image scores above an open one, ties counting half."""
-    known, opened = verdicts.score[verdicts.known], np.sort(verdicts.score[~verdicts.known])
+def auroc(scores: OpenSetScores) -> float | None:
+    """Probability that a known image has a higher confidence than an open one; ties count half."""
+    known, opened = scores.confidence[scores.known], np.sort(scores.confidence[~scores.known])
     if not len(known) or not len(opened):
         return None
     below = np.searchsorted(opened, known, side="left")
@@ -113,29 +115,29 @@ def auroc(verdicts: Verdicts) -> float | None:
     return int((below + not_above).sum()) / (2 * len(known) * len(opened))
 
 
-def oscr(verdicts: Verdicts) -> float | None:
+def oscr(scores: OpenSetScores) -> float | None:
     """Area under (x: share of open images accepted, y: share of known images accepted and correct), by trapezoids.
 
-    The threshold falls from above the largest score to below the smallest; images of equal score enter together.
+    The threshold falls from above the largest confidence to below the smallest; equal ones are accepted together.
     """
-    curve = oscr_curve(verdicts)
+    curve = oscr_curve(scores)
     if curve is None:
         return None
     x, y = curve
-    total = 2 * np.count_nonzero(verdicts.known) * np.count_nonzero(~verdicts.known)
-    # Counts, divided last: whole numbers are exact, so that the area never exceeds 1 by rounding.
+    total = 2 * np.count_nonzero(scores.known) * np.count_nonzero(~scores.known)
+    # Integers are exact: dividing last keeps the area from exceeding 1 by rounding.
     return int((np.diff(x) * (y[1:] + y[:-1])).sum()) / total
 
 
-def oscr_curve(verdicts: Verdicts) -> tuple[Ints, Ints] | None:
-    """(L+1,) open images accepted, (L+1,) known images accepted and correct, after 0, 1, ... of L distinct scores."""
-    known = verdicts.known
+def oscr_curve(scores: OpenSetScores) -> tuple[Ints, Ints] | None:
+    """(L+1,) open images accepted, (L+1,) known images accepted and correct, after 0, 1, ... of L distinct values."""
+    known = scores.known
     if known.all() or not known.any():
         return None
-    values, level = np.unique(-verdicts.score, return_inverse=True)
-    return _entered(level[~known], len(values)), _entered(level[known & verdicts.correct], len(values))
+    values, level = np.unique(-scores.confidence, return_inverse=True)
+    return _accepted(level[~known], len(values)), _accepted(level[known & scores.correct], len(values))
 
 
-def _entered(levels: NDArray[np.intp], size: int) -> Ints:
-    """(size+1,) how many images have entered after 0, 1, ... levels. levels (M,)."""
+def _accepted(levels: NDArray[np.intp], size: int) -> Ints:
+    """(size+1,) how many images are accepted after 0, 1, ... levels. levels (M,)."""
     return np.concatenate([[0], np.cumsum(np.bincount(levels, minlength=size))])

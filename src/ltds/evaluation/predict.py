@@ -1,4 +1,4 @@
-"""From a model to a table of what it said."""
+"""From a model to a table of its predictions."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ltds.core.types import Prediction
+from ltds.evaluation.arrays import Ints
 from ltds.evaluation.table import PredictionTable
 
-Images = Iterable[tuple[Tensor, NDArray[np.int64]]]
+PredictionBatches = Iterable[tuple[Tensor, Ints]]
 
 
 @torch.inference_mode()
 def predict(
-    model: Callable[[Tensor], Prediction], batches: Images, labels: NDArray[np.int64], domains: NDArray[np.int64]
+    model: Callable[[Tensor], Prediction],
+    batches: PredictionBatches,
+    labels: Ints,
+    domains: Ints,
 ) -> PredictionTable:
-    """Logits for every image of `batches`, (images, row ids) each; `labels` and `domains` are indexed by row id."""
+    """Logits for every image of `batches`, pairs (images, row ids); `labels` and `domains` are indexed by row id."""
     logits, rows = [], []
     for images, ids in batches:
         logits.append(model(images).logits.float().cpu().numpy())

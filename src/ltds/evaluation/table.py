@@ -1,4 +1,4 @@
-"""PredictionTable: what a model said of one split, in memory and on disk."""
+"""PredictionTable: the predictions of a model for one split, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 
 from ltds.core.errors import CheckpointError, DataError, expected
 from ltds.core.files import atomic
-from ltds.evaluation.metrics import Floats, Ints
+from ltds.core.task import Task
+from ltds.evaluation.arrays import Floats, Ints
+
+REMEDY = "Delete the file DONE of the run, if there is one, and resume the run: it predicts again."
 
 
 @dataclass(frozen=True)
 class PredictionTable:
-    """What a model said of one split.
+    """The predictions of a model for one split.
 
-    logits (N,C) float32; labels (N,); domains (N,), indices into Task.domains, held-out one included;
-    rows (N,), manifest row ids, each once.
+    logits (N,C) float32; labels (N,); domains (N,), indices into Task.domains (including the held-out domain);
+    rows (N,), row ids of the manifest, each once.
     """
 
     logits: NDArray[np.float32]
@@ -36,7 +39,7 @@ class PredictionTable:
         kinds = {f.name: str(getattr(self, f.name).dtype) for f in fields(self)}
         if kinds != {"logits": "float32", "labels": "int64", "domains": "int64", "rows": "int64"}:
             _refuse("its columns", "float32 logits and int64 labels, domains, rows", kinds)
-        # A row's max shows NaN, +inf and nothing but -inf; some -inf (columns that are never predicted) may stay.
+        # The maximum of a row reveals NaN, +inf and all -inf; single -inf are allowed (columns never predicted).
         bad = np.flatnonzero(~np.isfinite(self.logits.max(axis=1, initial=-np.inf)))
         if len(bad):
             _refuse("its logits", "finite (-inf for columns never predicted)", f"{self.logits[bad[0]]} at {bad[0]}")
@@ -45,12 +48,25 @@ class PredictionTable:
 
     @property
     def probabilities(self) -> Floats:
-        """(N,C) softmax of the logits, no calibration, in float64."""
+        """(N,C) softmax of the logits in float64, without calibration."""
         p = self.logits.astype(np.float64)
         p -= p.max(axis=1, keepdims=True)
         np.exp(p, out=p)
         p /= p.sum(axis=1, keepdims=True)
         return p
+
+    def check_task(self, split: str, task: Task) -> None:
+        """Raise a DataError if the table cannot belong to this task."""
+        remedy = f"The predictions are not of the dataset of task '{task.name}'. {REMEDY}"
+        sizes = (("label", self.labels, len(task.classes)), ("domain", self.domains, len(task.domains)))
+        for what, column, size in sizes:
+            if len(column) and not 0 <= column.min() <= column.max() < size:
+                got = f"{column.min()}..{column.max()}"
+                raise DataError(expected(f"every {what} of the {split} predictions", f"in 0..{size - 1}", got, remedy))
+        width = self.logits.shape[1]
+        if width != len(task.classes):
+            got = f"{width} columns"
+            raise DataError(expected(f"the {split} logits", f"of {len(task.classes)} classes", got, remedy))
 
     def save(self, file: Path) -> None:
         with atomic(file) as stream:
@@ -58,20 +74,20 @@ class PredictionTable:
 
     @classmethod
     def load(cls, file: Path) -> PredictionTable:
-        """The table in this file, or CheckpointError where it is missing, damaged or not such a table."""
+        """The table in this file; a CheckpointError if it is missing, damaged or not such a table."""
         try:
             with zipfile.ZipFile(file) as archive:
-                damaged = archive.testzip()  # numpy stops before the checksum where a header asks for less
+                damaged = archive.testzip()  # numpy alone does not always verify the checksum
             if damaged is not None:
                 raise ValueError(f"{damaged} is damaged")
             with np.load(file, allow_pickle=False) as columns:
                 return cls(**{f.name: columns[f.name] for f in fields(cls)})
-        except Exception as error:  # a damaged zip fails in many ways; all of them mean the same to the user
+        except Exception as error:  # a damaged zip file fails in many ways; all mean the same to the user
             got = f"{type(error).__name__}: {error}"
-            remedy = "If the run is finished, delete its file DONE; then 'ltds train --resume RUN' predicts again."
-            raise CheckpointError(expected(f"'{file}'", "a complete table of predictions", got, remedy)) from error
+            message = expected(f"'{file}'", "a complete table of predictions", got, REMEDY)
+            raise CheckpointError(message, resume=file.parent.parent) from error
 
 
 def _refuse(thing: str, rule: str, got: object) -> NoReturn:
-    remedy = "Build the table from one pass of the model over the split."
+    remedy = "Build the table from a single pass of the model over the split."
     raise DataError(expected(f"a table of predictions: {thing}", rule, got, remedy))

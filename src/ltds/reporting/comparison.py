@@ -1,4 +1,4 @@
-"""Comparison: each method against a reference, over the pairs of runs that share held-out domain and seed."""
+"""Comparison: each method against a reference, over pairs of runs with the same held-out domain and seed."""
 
 from __future__ import annotations
 
@@ -7,32 +7,38 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltds.core.errors import ConfigError, nearest
-from ltds.evaluation.ranks import block_ranks, critical_difference, friedman
-from ltds.evaluation.statistics import Difference, holm, paired_difference, wilcoxon
-from ltds.reporting.cells import Cell, Column, by_seed, cell_of, detail_group
+from ltds.evaluation.significance import (
+    PairedDifference,
+    block_ranks,
+    critical_difference,
+    friedman,
+    holm,
+    paired_difference,
+    wilcoxon,
+)
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import MAIN, Metric
-from ltds.reporting.paper import printed_value
+from ltds.reporting.paper.matching import printed_value
+from ltds.reporting.result_table import Column, TableCell, by_seed, cell_of, detail_group
 
 ALPHA = 0.05
 BASELINE = "agg"
 
 
 @dataclass(frozen=True)
-class Versus:
-    """One method minus another, in points. `p` is after Holm; `seeds` are those that the pairs have."""
+class MethodDifference:
+    """One method minus another, in percentage points. `p` is corrected (Holm); `seeds`: how many the pairs have."""
 
-    difference: Difference
+    paired: PairedDifference
     p: float | None
     seeds: int
 
     @property
     def verdict(self) -> str:
-        """What the pairs show. Both must speak: the test over pairs, and the interval over domains and seeds."""
-        low, high = self.difference.low, self.difference.high
+        """What the pairs show. A difference needs both the test over pairs and the interval over domains and seeds."""
+        low, high = self.paired.low, self.paired.high
         if self.seeds < 2 or low is None or high is None or self.p is None:
             return "one seed"
         if self.p <= ALPHA and (low > 0 or high < 0):
@@ -41,12 +47,12 @@ class Versus:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A method: its number, what it has over the reference (None for itself), its mean rank, the paper's number."""
+class ComparisonRow:
+    """A method: its value, its difference to the reference (None for itself), its mean rank, and the paper's value."""
 
     label: str
-    cell: Cell
-    versus: Versus | None
+    cell: TableCell
+    difference: MethodDifference | None
     rank: float | None
     printed: float | None
 
@@ -63,27 +69,29 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All methods in one metric over `group`, against `reference`."""
+    """All methods in one metric over `group`, compared with `reference`."""
 
     dataset: str
     group: str
     metric: Metric
     reference: str
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     ranking: Ranking | None
 
 
 def comparisons(dataset: Dataset, wanted: str | None = None) -> tuple[Comparison, ...]:
-    """A comparison for each main metric in which some method shares more than one pair with the reference."""
+    """A comparison for each main metric, if some method shares more than one pair with the reference."""
     if len(dataset.rows) < 2:
         return ()
     reference = reference_of(dataset, wanted)
     made = (_comparison(dataset, metric, reference) for metric in MAIN)
-    return tuple(table for table in made if any(row.versus and row.versus.difference.pairs > 1 for row in table.rows))
+    return tuple(
+        table for table in made if any(row.difference and row.difference.paired.pairs > 1 for row in table.rows)
+    )
 
 
 def reference_of(dataset: Dataset, wanted: str | None = None) -> str:
-    """The row to compare with: the wanted label or method, else the baseline, else the first row."""
+    """The row to compare with: the wanted label or method, otherwise the baseline, otherwise the first row."""
     for name in (wanted, BASELINE):
         for label, runs in dataset.rows.items():
             if name in (label, runs[0].method):
@@ -92,48 +100,54 @@ def reference_of(dataset: Dataset, wanted: str | None = None) -> str:
 
 
 def check_reference(datasets: Sequence[Dataset], wanted: str | None) -> None:
-    """Raise a ConfigError where no dataset has the wanted reference."""
+    """Raise a ConfigError if no dataset has the wanted reference."""
     known = {name for dataset in datasets for label, runs in dataset.rows.items() for name in (label, runs[0].method)}
     if wanted is not None and wanted not in known:
         raise ConfigError(
-            f"Expected --reference to be a method of these runs, but got '{wanted}'. {nearest(wanted, known)}"
+            f"Expected the reference to be a method of these runs, but got '{wanted}'. {nearest(wanted, known)}",
+            arguments=["reference"],
         )
 
 
 def values_of(dataset: Dataset, label: str, metric: Metric) -> dict[tuple[str, int], float]:
-    """(held-out domain, seed) -> the metric in percent; runs on every domain count only where there is nothing else."""
+    """(held-out domain, seed) -> the metric in percent; runs on all domains count only if there are no others."""
     domains = dataset.held_out_only or dataset.held_out
-    found = by_seed(dataset.rows[label], metric)
-    return {(d, seed): 100 * shares[d] for d in domains for seed, shares in found.items() if d in shares}
+    values = by_seed(dataset.rows[label], metric)
+    return {(d, seed): 100 * by_domain[d] for d in domains for seed, by_domain in values.items() if d in by_domain}
 
 
-def versus(ours: dict[tuple[str, int], float], theirs: dict[tuple[str, int], float]) -> Versus | None:
-    """Ours minus theirs wherever both have a value, p uncorrected; None where they share no pair."""
-    shared = [place for place in ours if place in theirs]
-    groups: dict[str, list[float]] = {}
-    for place in shared:
-        groups.setdefault(place[0], []).append(ours[place] - theirs[place])
-    difference = paired_difference(groups)
-    return Versus(difference, difference.p, len({seed for _, seed in shared})) if difference else None
+def method_difference(
+    ours: dict[tuple[str, int], float], theirs: dict[tuple[str, int], float]
+) -> MethodDifference | None:
+    """Ours minus theirs over the pairs that both have, p uncorrected; None if they share none."""
+    shared = [pair for pair in ours if pair in theirs]
+    by_domain: dict[str, list[float]] = {}
+    for pair in shared:
+        by_domain.setdefault(pair[0], []).append(ours[pair] - theirs[pair])
+    paired = paired_difference(by_domain)
+    return MethodDifference(paired, paired.p, len({seed for _, seed in shared})) if paired else None
 
 
 def all_pairs(dataset: Dataset, metric: Metric) -> dict[frozenset[str], float | None]:
-    """Both labels -> Wilcoxon's p after Holm over all pairs of methods: for whoever picks the two by looking."""
+    """Two labels -> Wilcoxon's p, corrected (Holm) over all pairs of methods.
+
+    For comparisons of methods that were picked after looking at the results.
+    """
     values = {label: values_of(dataset, label, metric) for label in dataset.rows}
-    both = list(combinations(dataset.rows, 2))
-    found = [
-        wilcoxon([values[a][place] - values[b][place] for place in values[a] if place in values[b]]) for a, b in both
+    methods = list(combinations(dataset.rows, 2))
+    p_values = [
+        wilcoxon([values[a][pair] - values[b][pair] for pair in values[a] if pair in values[b]]) for a, b in methods
     ]
-    return {frozenset(pair): p for pair, p in zip(both, holm(found), strict=True)}
+    return {frozenset(two): p for two, p in zip(methods, holm(p_values), strict=True)}
 
 
 def ranking(dataset: Dataset, metric: Metric) -> Ranking | None:
-    """The ranking of two or more methods over their complete blocks; None where there is no such block."""
+    """The ranking of two or more methods over the pairs that all of them have; None if there is no such pair."""
     labels = list(dataset.rows)
     values = {label: values_of(dataset, label, metric) for label in labels}
-    places = list(dict.fromkeys(place for found in values.values() for place in found))
-    table = np.array([[values[label].get(place, np.nan) for label in labels] for place in places])
-    ranks: NDArray[np.float64] = block_ranks(table.reshape(-1, len(labels)), metric.higher_is_better)
+    pairs = list(dict.fromkeys(pair for of_method in values.values() for pair in of_method))
+    table = np.array([[values[label].get(pair, np.nan) for label in labels] for pair in pairs])
+    ranks = block_ranks(table.reshape(-1, len(labels)), metric.higher_is_better)
     if len(labels) < 2 or not len(ranks):
         return None
     means = dict(zip(labels, ranks.mean(axis=0).tolist(), strict=True))
@@ -143,18 +157,23 @@ def ranking(dataset: Dataset, metric: Metric) -> Ranking | None:
 def _comparison(dataset: Dataset, metric: Metric, reference: str) -> Comparison:
     group = detail_group(dataset)
     base = values_of(dataset, reference, metric)
-    found = [None if label == reference else versus(values_of(dataset, label, metric), base) for label in dataset.rows]
+    differences = [
+        None if label == reference else method_difference(values_of(dataset, label, metric), base)
+        for label in dataset.rows
+    ]
     ranked = ranking(dataset, metric)
     means = ranked.mean_ranks if ranked else {}
     column = Column(group, metric)
     rows = tuple(
-        Row(label, cell_of(dataset, label, column), one, means.get(label), printed_value(dataset, label, column))
-        for label, one in zip(dataset.rows, _corrected(found), strict=True)
+        ComparisonRow(
+            label, cell_of(dataset, label, column), one, means.get(label), printed_value(dataset, label, column)
+        )
+        for label, one in zip(dataset.rows, _corrected(differences), strict=True)
     )
     return Comparison(dataset.name, group, metric, reference, rows, ranked)
 
 
-def _corrected(found: Sequence[Versus | None]) -> Iterator[Versus | None]:
-    """The same with Holm's p over all that are there."""
-    for one, p in zip(found, holm([one.p if one else None for one in found]), strict=True):
+def _corrected(differences: Sequence[MethodDifference | None]) -> Iterator[MethodDifference | None]:
+    """The same, with p corrected by Holm's method over all of them."""
+    for one, p in zip(differences, holm([one.p if one else None for one in differences]), strict=True):
         yield replace(one, p=p) if one else None

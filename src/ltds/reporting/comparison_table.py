@@ -1,34 +1,34 @@
-"""A comparison as plain text: a title, headings, fields and the sentences below; the formats only escape them."""
+"""ComparisonTable: a comparison as plain text; the formats only have to escape it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ltds.evaluation.statistics import LEVEL, coverage_limit
-from ltds.reporting.cells import MISSING, Cell
-from ltds.reporting.comparison import Comparison, Row, Versus
+from ltds.evaluation.significance import LEVEL, coverage_limit
+from ltds.reporting.comparison import Comparison, ComparisonRow, MethodDifference
+from ltds.reporting.result_table import MISSING, TableCell
 
 INTERVAL = (
-    "[low, high] beside a mean: 95 % percentile bootstrap over seeds. It never leaves the range of the seeds, so with "
-    "{seeds} seeds it holds the true mean at most {percent} % of the time."
+    "[low, high] next to a mean: 95 % percentile bootstrap over seeds. It never leaves the range of the seeds, so with "
+    "{seeds} seeds it contains the true mean at most {percent} % of the time."
 )
-MANY_SEEDS = "[low, high] beside a mean: 95 % percentile bootstrap over seeds."
+MANY_SEEDS = "[low, high] next to a mean: 95 % percentile bootstrap over seeds."
 PAIRED = (
     "Difference: method minus reference over runs with the same held-out domain and seed, mean over domains; its "
-    "interval is a bootstrap that draws domains, then seeds, so a few domains make it too narrow."
+    "interval is a bootstrap over domains, then seeds; with few domains it is too narrow."
 )
 TEST = (
-    "p: Wilcoxon's signed-rank test over those pairs, after Holm for the methods of this table; it takes the pairs as "
-    "independent. Better or worse is said only where p is at most 0.05 and the interval leaves out 0."
+    "p: Wilcoxon's signed-rank test over those pairs, corrected (Holm) for the methods of this table; it assumes "
+    'independent pairs. "better" or "worse" requires p of at most 0.05 and an interval that excludes 0.'
 )
 RANK = "Mean rank over the pairs of held-out domain and seed that every method has (1 is best)."
-PAPER = "Paper: the printed number; ours minus paper beside it."
+PAPER = "Paper: the number printed in the paper; next to it, ours minus paper."
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """Rows of a label and its fields; `numbers` are the fields' values to sort by, None where there is none."""
+class ComparisonTable:
+    """Rows of a label and its fields; `numbers`: the values of the fields for sorting, None if a field has none."""
 
     title: str
     headings: tuple[str, ...]
@@ -37,14 +37,14 @@ class Sheet:
     legend: tuple[str, ...]
 
 
-def sheet(table: Comparison) -> Sheet:
+def comparison_table(table: Comparison) -> ComparisonTable:
     """The comparison of one metric, ready to be escaped and printed."""
     has_paper = any(row.printed is not None for row in table.rows)
     paper = ("Paper", "Ours minus paper") if has_paper else ()
-    headings = (table.metric.heading, "Difference", "p (Holm)", "Shown", "Won / tied / lost", "Mean rank", *paper)
+    headings = (table.metric.heading, "Difference", "p (Holm)", "Verdict", "Won / tied / lost", "Mean rank", *paper)
     fields = [_fields(row, table.reference) for row in table.rows]
     width = len(headings)
-    return Sheet(
+    return ComparisonTable(
         f"{table.dataset}: {table.metric.name} against {table.reference} ({table.group})",
         headings,
         tuple((row.label, texts[:width]) for row, (texts, _) in zip(table.rows, fields, strict=True)),
@@ -54,12 +54,12 @@ def sheet(table: Comparison) -> Sheet:
 
 
 def interval(low: float | None, high: float | None, sign: str = "") -> str:
-    """' [low, high]' with one decimal, or nothing."""
+    """' [low, high]' with one decimal, or an empty string."""
     return "" if low is None or high is None else f" [{low:{sign}.1f}, {high:{sign}.1f}]"
 
 
-def about_intervals(cells: Iterable[Cell]) -> list[str]:
-    """A sentence on the intervals of these cells, which says how crude the smallest number of seeds makes them."""
+def about_intervals(cells: Iterable[TableCell]) -> list[str]:
+    """A sentence on the intervals of these cells, with the coverage that the smallest number of seeds allows."""
     few = min((cell.seeds for cell in cells if cell.seeds > 1), default=0)
     if few < 2:
         return []
@@ -68,38 +68,38 @@ def about_intervals(cells: Iterable[Cell]) -> list[str]:
 
 
 def p_text(p: float | None) -> str:
-    """p with three decimals, as a bound where it is smaller."""
+    """p with three decimals, or as "< 0.001"."""
     return MISSING if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _fields(row: Row, reference: str) -> tuple[tuple[str, ...], tuple[float | None, ...]]:
+def _fields(row: ComparisonRow, reference: str) -> tuple[tuple[str, ...], tuple[float | None, ...]]:
     mean = row.cell.mean
-    apart = None if mean is None or row.printed is None else mean - row.printed
-    own = ("reference", *[MISSING] * 3) if row.label == reference else _versus(row.versus)
+    gap = None if mean is None or row.printed is None else mean - row.printed
+    compared = ("reference", *[MISSING] * 3) if row.label == reference else _difference(row.difference)
     texts = (
         _mean(row.cell),
-        *own,
+        *compared,
         MISSING if row.rank is None else f"{row.rank:.2f}",
         MISSING if row.printed is None else f"{row.printed:.1f}",
-        MISSING if apart is None else f"{apart:+.1f}",
+        MISSING if gap is None else f"{gap:+.1f}",
     )
-    one = row.versus
-    compared = (one.difference.mean, one.p, None, float(one.difference.wins)) if one else (None,) * 4
-    return texts, (mean, *compared, row.rank, row.printed, apart)
+    one = row.difference
+    numbers = (one.paired.mean, one.p, None, float(one.paired.wins)) if one else (None,) * 4
+    return texts, (mean, *numbers, row.rank, row.printed, gap)
 
 
-def _mean(cell: Cell) -> str:
+def _mean(cell: TableCell) -> str:
     if cell.mean is None or cell.std is None:
         return cell.text()
     return f"{cell.mean:.1f}{interval(cell.low, cell.high)}"
 
 
-def _versus(one: Versus | None) -> tuple[str, ...]:
+def _difference(one: MethodDifference | None) -> tuple[str, ...]:
     if one is None:
         return (MISSING,) * 4
-    d = one.difference
-    said = f"{d.mean:+.1f}{interval(d.low, d.high, '+')}"
-    return said, p_text(one.p), one.verdict, f"{d.wins} / {d.ties} / {d.losses}"
+    d = one.paired
+    text = f"{d.mean:+.1f}{interval(d.low, d.high, '+')}"
+    return text, p_text(one.p), one.verdict, f"{d.wins} / {d.ties} / {d.losses}"
 
 
 def _legend(table: Comparison, has_paper: bool) -> Iterable[str]:
@@ -112,6 +112,6 @@ def _legend(table: Comparison, has_paper: bool) -> Iterable[str]:
         yield PAPER
 
 
-def sentences(sheets: Sequence[Sheet]) -> list[str]:
-    """The sentences below these tables, each once."""
-    return list(dict.fromkeys(sentence for one in sheets for sentence in one.legend))
+def sentences(tables: Sequence[ComparisonTable]) -> list[str]:
+    """The sentences of the legends of these tables, each once."""
+    return list(dict.fromkeys(sentence for table in tables for sentence in table.legend))

@@ -1,4 +1,4 @@
-"""Cost: what a method takes to train, beside what it reaches."""
+"""Cost: parameters and training time of a method."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 from ltds.reporting.run import Run
 
 HEADINGS = ("Parameters", "s / step")
-# Journals are long and a benchmark has hundreds: reading one number a line is ten times quicker than all of its JSON.
+# Journals are long and a benchmark has hundreds: reading one number per line is ten times faster than parsing JSON.
 SECONDS = re.compile(r'"kind": *"step".*"seconds": *([0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Parameters of all its networks, and seconds of a training step without loading and validation.
+    """Parameters of all networks, and seconds of a training step without loading and validation.
 
-    Both are medians over the runs of a row, and a run's seconds the median over its steps; None where not recorded.
+    Both are medians over the runs of a row; the seconds of a run are the median over its steps. None: not recorded.
     """
 
     parameters: int | None
@@ -46,7 +46,7 @@ def cost_of(runs: Iterable[Run]) -> Cost:
 
 
 def median_step(run: Run) -> float | None:
-    """Seconds of the middle step: one that waited for something else does not move it."""
+    """Median seconds of a step: single slow steps do not change it."""
     file = run.directory.journal_file
     try:
         state = file.stat()
@@ -57,14 +57,14 @@ def median_step(run: Run) -> float | None:
 
 @lru_cache(maxsize=4096)
 def _median(file: Path, modified: int, size: int) -> float | None:
-    """The same for a file in this state: every table of a report asks for it, and reading is most of the work."""
+    """Cached by the state of the file: every table of a report asks for it, and reading is slow."""
     text = file.read_text(encoding="utf-8", errors="replace")
     known = [float(seconds) for seconds in SECONDS.findall(text)]
     return statistics.median(known) if known else None
 
 
 def short_count(number: int) -> str:
-    """Three figures and a unit: 850, 12.3 k, 4.90 M."""
+    """Three significant digits and a unit: 850, 12.3 k, 4.90 M."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= 0.9995 * size:
             return f"{_three(number / size)} {unit}"
@@ -72,7 +72,7 @@ def short_count(number: int) -> str:
 
 
 def short_seconds(seconds: float) -> str:
-    """Three figures down to the journal's last: 12.3, 0.123, 0.0012."""
+    """Three significant digits, or four decimals if smaller: 12.3, 0.123, 0.0012."""
     return _three(seconds) if seconds >= 0.1 else f"{seconds:.4f}"
 
 

@@ -1,4 +1,4 @@
-"""Dataset: the runs that may stand in one table, in rows of one experiment each."""
+"""Dataset: the runs that may be compared in one table, with one experiment per row."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from numpy.typing import NDArray
 
 from ltds.reporting.run import Run
 
-Counts = dict[str, tuple[int, ...]]
+ImageCounts = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Runs on the same images. `rows`: a method's label -> its runs, which differ in seed and held-out domain only.
+    """Runs on the same images. `rows`: label of a method -> its runs, which differ only in seed and held-out domain.
 
-    `counts`: source domain -> training images of each class, gathered over the runs.
+    `counts`: source domain -> training images of each class, collected over the runs.
     """
 
     name: str
     classes: tuple[str, ...]
     domains: tuple[str, ...]
-    counts: Counts
+    counts: ImageCounts
     rows: Mapping[str, tuple[Run, ...]]
 
     @cached_property
     def held_out(self) -> tuple[str, ...]:
-        """The held-out domains that any run has, in the dataset's order; runs on all domains come last."""
-        found = {run.task.held_out: run.held_out for runs in self.rows.values() for run in runs}
-        return tuple(found[d] for d in (*self.domains, None) if d in found)
+        """The held-out domains of all runs, in the order of the dataset; runs on all domains come last."""
+        names = {run.task.held_out: run.held_out for runs in self.rows.values() for run in runs}
+        return tuple(names[d] for d in (*self.domains, None) if d in names)
 
     @property
     def held_out_only(self) -> tuple[str, ...]:
-        """As `held_out`, without the runs that were trained on every domain: what an average is taken over."""
+        """As `held_out`, without runs that were trained on all domains: averages are over these."""
         return tuple(name for name in self.held_out if name in self.domains)
 
     def class_images(self) -> NDArray[np.int64]:
@@ -44,24 +44,24 @@ class Dataset:
 
 
 def group(runs: Sequence[Run]) -> tuple[tuple[Dataset, ...], list[str]]:
-    """The datasets of these runs, and a sentence for everything that weakens a comparison."""
-    parts: list[tuple[Counts, list[Run]]] = []
+    """The datasets of these runs, and a sentence for everything that makes a comparison less reliable."""
+    groups: list[tuple[ImageCounts, list[Run]]] = []
     for run in runs:
         counts = {d: tuple(row) for d, row in zip(run.task.sources, run.task.counts.tolist(), strict=True)}
-        for known, members in parts:
+        for known, members in groups:
             if _same_images(members, run, known, counts):
                 known.update(counts)
                 members.append(run)
                 break
         else:
-            parts.append((counts, [run]))
+            groups.append((counts, [run]))
     notes: list[str] = []
-    names = _unique([members[0].task.name for _, members in parts])
-    datasets = [_dataset(name, counts, members, notes) for name, (counts, members) in zip(names, parts, strict=True)]
+    names = _unique([members[0].task.name for _, members in groups])
+    datasets = [_dataset(name, counts, members, notes) for name, (counts, members) in zip(names, groups, strict=True)]
     return tuple(datasets), notes
 
 
-def _same_images(members: Sequence[Run], run: Run, known: Counts, counts: Counts) -> bool:
+def _same_images(members: Sequence[Run], run: Run, known: ImageCounts, counts: ImageCounts) -> bool:
     a, b = members[0].task, run.task
     same_names = (a.name, a.classes, a.domains) == (b.name, b.classes, b.domains)
     alike = [other.task for other in members if other.task.held_out == b.held_out]
@@ -69,7 +69,7 @@ def _same_images(members: Sequence[Run], run: Run, known: Counts, counts: Counts
     return same_names and same_test and all(known.get(domain, row) == row for domain, row in counts.items())
 
 
-def _dataset(name: str, counts: Counts, runs: list[Run], notes: list[str]) -> Dataset:
+def _dataset(name: str, counts: ImageCounts, runs: list[Run], notes: list[str]) -> Dataset:
     methods = dict.fromkeys(run.method for run in runs)
     rows: dict[str, tuple[Run, ...]] = {}
     for method in methods:
@@ -89,10 +89,10 @@ def _variants(method: str, runs: list[Run], notes: list[str]) -> dict[str, list[
     for run, table in zip(runs, settings, strict=True):
         for key in keys:
             values.setdefault(key, {}).setdefault(run.held_out, set()).add(table.get(key, "unset"))
-    split = [key for key in keys if any(len(found) > 1 for found in values[key].values())]
+    split = [key for key in keys if any(len(distinct) > 1 for distinct in values[key].values())]
     for key in keys:
         if key not in split and len(set.union(*values[key].values())) > 1:
-            by_domain = ", ".join(f"{next(iter(found))} for {domain}" for domain, found in values[key].items())
+            by_domain = ", ".join(f"{next(iter(distinct))} for {domain}" for domain, distinct in values[key].items())
             notes.append(f"The average of '{method}' mixes settings: {key} is {by_domain}.")
     groups: dict[tuple[str, ...], list[Run]] = {}
     for run, table in zip(runs, settings, strict=True):
@@ -128,13 +128,13 @@ def _unlike(name: str, rows: Mapping[str, tuple[Run, ...]]) -> list[str]:
         for label, table in tables.items():
             by_value.setdefault(table.get(key, "unset"), []).append(label)
         if len(by_value) > 1:
-            said = "; ".join(f"{value} for {', '.join(labels)}" for value, labels in by_value.items())
-            sentences.append(f"Rows of '{name}' were not trained alike: {key} is {said}.")
+            values = "; ".join(f"{value} for {', '.join(labels)}" for value, labels in by_value.items())
+            sentences.append(f"Rows of '{name}' were trained with different settings: {key} is {values}.")
     return sentences
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind each later one of its kind."""
+    """The names, with a number after each repeated one."""
     seen: dict[str, int] = {}
     result = []
     for name in names:

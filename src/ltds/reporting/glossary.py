@@ -1,4 +1,4 @@
-"""Metric: the numbers of a report, what each means, and which way is up."""
+"""Metric: the numbers of a report, what each means, and whether higher is better."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """One entry of metrics.json's summary. `choice` names the entry of `choices` that says what was chosen where."""
+    """One entry of the summary in metrics.json. `choice`: the entry of `choices` on which it depends."""
 
     key: str
     name: str
@@ -24,42 +24,48 @@ _ALL = (
     Metric(
         "acc_u",
         "Acc-U",
-        "Accuracy on the held-out domain, which training never saw; open classes left out.",
+        "Accuracy on the held-out domain, which was not used in training; without open classes.",
         True,
         "model",
     ),
-    Metric("acc", "Acc", "Mean over all domains of the accuracy in each; open classes left out.", True, "model"),
+    Metric("acc", "Acc", "Mean over all domains of the accuracy in each; without open classes.", True, "model"),
     Metric(
         "h_oracle",
         "H oracle",
-        "Harmonic mean of accuracy on known classes and of rejecting open ones, at the threshold that is best on the "
-        "test labels themselves: an upper limit, not what a deployed model reaches.",
+        "Harmonic mean of the accuracy on known classes and the share of open images rejected, at the best of ten "
+        "evenly spaced thresholds (the paper's grid), chosen on the test labels: a deployed model cannot do that.",
         True,
         "h_oracle",
     ),
     Metric(
-        "h_fixed", "H fixed on validation", "The same H, at a threshold fixed without test labels.", True, "h_fixed"
+        "h_fixed", "H fixed on validation", "The same H, at a threshold chosen without test labels.", True, "h_fixed"
     ),
-    Metric("h_u_oracle", "H-U oracle", "H oracle on the images of the held-out domain alone.", True, "h_oracle"),
+    Metric("h_u_oracle", "H-U oracle", "H oracle on the images of the held-out domain only.", True, "h_oracle"),
     Metric("h_u_fixed", "H-U fixed on validation", "H fixed on validation, on the held-out domain.", True, "h_fixed"),
-    Metric("auroc", "AUROC", "How well confidence ranks known above open images; needs no threshold; 50 is chance."),
-    Metric("oscr", "OSCR", "Area under correct classification against false acceptance of open images; no threshold."),
+    Metric(
+        "auroc", "AUROC", "How well confidence ranks known above open images; without a threshold; 50 is chance level."
+    ),
+    Metric(
+        "oscr",
+        "OSCR",
+        "Area under the curve of correct classification against false acceptance of open images; without a threshold.",
+    ),
     Metric("many", "Many", "Accuracy on classes with many training images.", True, "shots"),
-    Metric("medium", "Medium", "Accuracy on classes in between.", True, "shots"),
+    Metric("medium", "Medium", "Accuracy on classes between many and few.", True, "shots"),
     Metric("few", "Few", "Accuracy on classes with few training images.", True, "shots"),
-    Metric("seen_pairs", "Seen pairs", "Accuracy on images whose class was trained on in their own domain."),
+    Metric("seen_pairs", "Seen pairs", "Accuracy on images whose class had training images in the same domain."),
     Metric(
         "unseen_pairs",
         "Unseen pairs",
-        "Accuracy on images whose class was trained on, but not in their domain, as in all of the held-out one.",
+        "Accuracy on images whose class had training images, but not in the same domain; all in the held-out one.",
     ),
     Metric(
         "unseen_pairs_sources",
         "Unseen pairs in sources",
-        "The same within the source domains: what a model loses by taking a domain's style for the class.",
+        "The same within the source domains: low if a model mistakes the style of a domain for the class.",
     ),
     Metric("ece", "ECE", "Expected calibration error: how far confidence is from accuracy; lower is better.", False),
-    Metric("macro_accuracy", "Macro", "Mean over classes of the accuracy in each, so that every class counts alike."),
+    Metric("macro_accuracy", "Macro", "Mean over classes of the accuracy in each: every class has the same weight."),
 )
 
 METRICS = {metric.key: metric for metric in _ALL}

@@ -15,9 +15,9 @@ from ltds.cli.explanation import explanations, literal, setting_lines
 from ltds.cli.main import app
 from ltds.core.config import Settings
 from ltds.core.errors import ConfigError
-from ltds.methods.catalogue import CATALOGUE, GROUPS
-from ltds.methods.presets import PRESETS
-from ltds.reporting.published import RESULTS, rows
+from ltds.methods.entry import GROUPS, OUTSIDE
+from ltds.methods.registry import METHODS, find_method
+from ltds.reporting.paper.tables import RESULTS, rows
 
 
 def said(*words: str) -> str:
@@ -37,18 +37,18 @@ def test_the_list_has_every_method_under_its_group() -> None:
             listed[name] = (group, summary.strip())
         else:
             group = line
-    assert listed == {name: (CATALOGUE[name].group, preset.summary) for name, preset in PRESETS.items()}
+    assert listed == {name: (entry.group, entry.summary) for name, entry in METHODS.items()}
 
 
-def test_a_preset_outside_the_catalogue_is_listed_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PRESETS, "mine", PRESETS["agg"])
-    assert "Others\n  mine " in said()
+def test_a_method_from_outside_the_package_is_listed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "mine", find_method("ltds.methods.agg:Agg"))
+    assert f"{OUTSIDE}\n  mine " in said()
     assert "Cost" not in said("mine")
 
 
 def test_bsce_explained() -> None:
     lines = said("bsce").splitlines()
-    assert lines[0] == f"bsce: {PRESETS['bsce'].summary}"
+    assert lines[0] == f"bsce: {METHODS['bsce'].summary}"
     assert "Class      Agg in ltds.methods.agg" in "\n".join(lines)
     assert "From       Ren et al., Balanced Meta-Softmax for Long-Tailed Visual Recognition, NeurIPS 2020" in lines
     assert "Page       docs/methods/agg.md" in lines
@@ -58,14 +58,14 @@ def test_bsce_explained() -> None:
     assert paper[0].endswith("BSCE: on average Acc-U 30.32  Acc 35.82  H 40.48")
     assert [line.split()[2] for line in paper] == ["2,", "3,"]
     criterion = next(line for line in lines if line.startswith("method.criterion.name")).split()
-    assert criterion[-2:] == ["ce", "bsce"]  # the default, and the preset's own
+    assert criterion[2:4] == ["ce", "bsce"]  # the default, and the preset's own
     assert lines[-1].endswith("ltds train --method bsce")
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_can_be_explained(name: str) -> None:
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_can_be_explained(name: str) -> None:
     text = said(name)
-    assert all(citation[:40] in text for citation in CATALOGUE[name].citations)
+    assert all(citation[:40] in text for citation in METHODS[name].citations)
     printed = {(n.table, n.label) for table in RESULTS for n in rows(table) if n.preset == name}
     assert text.count("\nPaper ") == len(printed)
 

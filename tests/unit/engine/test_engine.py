@@ -18,10 +18,9 @@ from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.device import choose_device
 from ltds.engine.loop import train
 from ltds.engine.optim import learning_rate
-from ltds.engine.outcome import write_metrics
 from ltds.engine.phases import schedule_phases
 from ltds.engine.settings import ScheduleSettings
-from ltds.evaluation.table import PredictionTable
+from ltds.evaluation import PredictionTable, evaluate
 from ltds.methods.agg import Agg
 from ltds.methods.base import Phase
 from toy import recorded, toy_session
@@ -154,7 +153,7 @@ def test_metrics_are_computed_again_without_model_or_images(toy: Manifest, tmp_p
     run.metrics_file.unlink()
     for file in (run.last_checkpoint, run.best_checkpoint):
         file.unlink()
-    assert json.loads(json.dumps(write_metrics(run))) == first
+    assert json.loads(json.dumps(evaluate(run))) == first
 
 
 def test_a_dataset_without_validation_keeps_the_last_weights(toy: Manifest, tmp_path: Path) -> None:

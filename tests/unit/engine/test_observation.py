@@ -34,27 +34,27 @@ def test_stored_features_are_the_models_own(toy: Manifest, tmp_path: Path) -> No
         features = session.method.predict(torch.stack([images[int(row)] for row in table.rows])).features
         projected = session.method.to_semantic(features)  # type: ignore[operator]
     np.testing.assert_allclose(table.features, features, rtol=2e-3, atol=1e-4)
-    np.testing.assert_allclose(table.views["projected"], projected, rtol=4e-3, atol=1e-3)
+    np.testing.assert_allclose(table.diagnostics["projected"], projected, rtol=4e-3, atol=1e-3)
 
 
 def test_views_of_classes_are_cosines_and_distances(toy: Manifest) -> None:
     session = toy_session(toy, "ltds")
-    spread = session.method.spread
-    spread.sigma.copy_(torch.rand(spread.sigma.shape, generator=torch.Generator().manual_seed(0)))
-    assert set(sample_features(session).views) == {"projected", "embeddings"}, "no covariance was estimated yet"
-    spread.count.fill_(2)
-    views = sample_features(session).views
+    covariance = session.method.augmentation.covariance
+    covariance.sigma.copy_(torch.rand(covariance.sigma.shape, generator=torch.Generator().manual_seed(0)))
+    assert set(sample_features(session).diagnostics) == {"projected", "embeddings"}, "no covariance was estimated yet"
+    covariance.count.fill_(2)
+    views = sample_features(session).diagnostics
     np.testing.assert_allclose(np.diag(views["embeddings"]), 1, atol=1e-3)
-    sigma = spread.sigma.numpy()
+    sigma = covariance.sigma.numpy()
     assert views["covariances"][0, 3] == pytest.approx(np.linalg.norm(sigma[0] - sigma[3]), rel=1e-3)
     # 'fox', without images, only borrows; its neighbours' mean is nearer to theirs than what it had.
     assert views["updated"].shape == (6, 6)
     assert views["updated"].sum() < views["covariances"].sum()
 
 
-def test_a_strict_method_shows_no_embedding_of_open_classes(toy: Manifest) -> None:
-    session = toy_session(toy, "ltds", method={"strict": True})
-    cosine = sample_features(session).views["embeddings"]
+def test_hidden_open_classes_show_no_embedding(toy: Manifest) -> None:
+    session = toy_session(toy, "ltds", method={"hide_open_names": True})
+    cosine = sample_features(session).diagnostics["embeddings"]
     assert np.isnan(cosine[5]).all()
     assert np.isfinite(cosine[:5, :5]).all()
 

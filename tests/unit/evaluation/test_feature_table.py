@@ -6,19 +6,21 @@ from pathlib import Path
 
 import numpy as np
 
-from ltds.evaluation.features import FeatureTable, drawn_rows, half
+from ltds.evaluation.features import FeatureTable, drawn_rows, to_float16
 
 
 def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     ids = np.arange(3, dtype=np.int64)
-    table = FeatureTable(half(np.eye(3)), ids, ids + 1, ids + 2, {"embeddings": half(np.full((2, 2), np.nan))})
+    table = FeatureTable(
+        to_float16(np.eye(3)), ids, ids + 1, ids + 2, {"embeddings": to_float16(np.full((2, 2), np.nan))}
+    )
     table.save(tmp_path / "features.npz")
     back = FeatureTable.load(tmp_path / "features.npz")
     assert back is not None
     for name in ("features", "labels", "domains", "rows"):
         np.testing.assert_array_equal(getattr(back, name), getattr(table, name))
-    assert list(back.views) == ["embeddings"]
-    assert np.isnan(back.views["embeddings"]).all()
+    assert list(back.diagnostics) == ["embeddings"]
+    assert np.isnan(back.diagnostics["embeddings"]).all()
 
 
 def test_what_cannot_be_read_is_nothing(tmp_path: Path) -> None:
@@ -38,5 +40,5 @@ def test_every_run_draws_the_same_images_and_no_more_than_asked_for() -> None:
     assert sorted(drawn_rows(rows[:7])) == rows[:7].tolist()
 
 
-def test_half_keeps_what_is_too_large_finite() -> None:
-    assert half(np.array([1e9, -1e9, 0.5])).tolist() == [65504.0, -65504.0, 0.5]
+def test_to_float16_keeps_what_is_too_large_finite() -> None:
+    assert to_float16(np.array([1e9, -1e9, 0.5])).tolist() == [65504.0, -65504.0, 0.5]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from ltds.evaluation import metrics, openset
-from ltds.evaluation.openset import Verdicts
+from ltds.evaluation.openset import OpenSetScores
 
 
 @st.composite
@@ -32,32 +32,32 @@ def split(p, labels, opened):
 @given(scored(), st.floats(0, 1))
 def test_agrees_with_slow_twins(case, threshold):
     p, labels, opened = case
-    verdicts = Verdicts.of(p, labels, opened)
+    scores = OpenSetScores.of(p, labels, opened)
     known, right, unknown = split(p, labels, opened)
     plain = p.tolist(), labels.tolist(), set(opened)
     a, b = slow.known_and_open_rates(*plain, threshold)
     fast = openset.known_and_open_rates(p, labels, opened, threshold)
     assert fast == (None if a is None or b is None else pytest.approx((a, b)))
     for grid, slow_grid in (
-        (openset.score_grid(verdicts.score), slow.daml_grid(p.tolist())),
+        (openset.confidence_grid(scores.confidence), slow.daml_grid(p.tolist())),
         (openset.released_grid(p), slow.released_grid(p.tolist())),
     ):
         np.testing.assert_allclose(grid, slow_grid, rtol=1e-14)
-        best = openset.best_h(verdicts, grid)
+        best = openset.best_h(scores, grid)
         assert (best and best[0]) == pytest.approx(slow.best_h(*plain, grid.tolist()))
-    assert openset.oscr(verdicts) == pytest.approx(slow.oscr(known, right, unknown))
-    assert openset.auroc(verdicts) == pytest.approx(slow.auroc(known, unknown))
+    assert openset.oscr(scores) == pytest.approx(slow.oscr(known, right, unknown))
+    assert openset.auroc(scores) == pytest.approx(slow.auroc(known, unknown))
 
 
 @settings(max_examples=60, deadline=None)
 @given(scored())
 def test_auroc_agrees_with_scikit_learn_ties_included(case):
     p, labels, opened = case
-    verdicts = Verdicts.of(p, labels, opened)
-    if verdicts.known.all() or not verdicts.known.any():
-        assert openset.auroc(verdicts) is None
+    scores = OpenSetScores.of(p, labels, opened)
+    if scores.known.all() or not scores.known.any():
+        assert openset.auroc(scores) is None
     else:
-        assert openset.auroc(verdicts) == pytest.approx(roc_auc_score(verdicts.known, verdicts.score), abs=1e-12)
+        assert openset.auroc(scores) == pytest.approx(roc_auc_score(scores.known, scores.confidence), abs=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -65,8 +65,10 @@ def test_auroc_agrees_with_scikit_learn_ties_included(case):
 def test_order_does_not_matter(case, random):
     p, labels, opened = case
     order = np.array(random.sample(range(len(labels)), len(labels)))
-    for measure in (openset.auroc, openset.oscr, lambda v: openset.best_h(v, openset.score_grid(v.score))):
-        assert measure(Verdicts.of(p[order], labels[order], opened)) == measure(Verdicts.of(p, labels, opened))
+    for measure in (openset.auroc, openset.oscr, lambda v: openset.best_h(v, openset.confidence_grid(v.confidence))):
+        assert measure(OpenSetScores.of(p[order], labels[order], opened)) == measure(
+            OpenSetScores.of(p, labels, opened)
+        )
 
 
 def test_threshold_is_strict_and_an_open_argmax_flags():
@@ -80,9 +82,9 @@ def test_threshold_is_strict_and_an_open_argmax_flags():
 def test_perfect_separation_gives_one_and_all_ties_the_diagonal():
     known, correct = np.array([True] * 4 + [False] * 2), np.array([True] * 4 + [False] * 2)
     never = np.zeros(6, dtype=bool)
-    apart = Verdicts(np.array([0.9, 0.8, 0.9, 0.7, 0.2, 0.3]), correct, known, never)
+    apart = OpenSetScores(np.array([0.9, 0.8, 0.9, 0.7, 0.2, 0.3]), correct, known, never)
     assert (openset.auroc(apart), openset.oscr(apart)) == (1.0, 1.0)
-    tied = Verdicts(np.full(6, 0.5), correct, known, never)
+    tied = OpenSetScores(np.full(6, 0.5), correct, known, never)
     assert (openset.auroc(tied), openset.oscr(tied)) == (0.5, 0.5)
 
 
@@ -90,20 +92,20 @@ def test_areas_never_exceed_one_by_rounding():
     for n in range(3, 60):
         score = np.concatenate([np.linspace(0.6, 0.9, n), np.linspace(0.1, 0.5, n + 1)])
         known = np.arange(2 * n + 1) < n
-        verdicts = Verdicts(score, known, known, np.zeros_like(known))
-        assert (openset.auroc(verdicts), openset.oscr(verdicts)) == (1.0, 1.0)
+        scores = OpenSetScores(score, known, known, np.zeros_like(known))
+        assert (openset.auroc(scores), openset.oscr(scores)) == (1.0, 1.0)
 
 
 def test_wrongly_classified_known_images_do_not_count_for_oscr():
     known = np.array([True, True, False])
-    verdicts = Verdicts(np.array([0.9, 0.8, 0.1]), np.array([True, False, False]), known, np.zeros(3, dtype=bool))
-    assert openset.auroc(verdicts) == 1.0
-    assert openset.oscr(verdicts) == 0.5
+    scores = OpenSetScores(np.array([0.9, 0.8, 0.1]), np.array([True, False, False]), known, np.zeros(3, dtype=bool))
+    assert openset.auroc(scores) == 1.0
+    assert openset.oscr(scores) == 0.5
 
 
 def test_all_images_called_known_gives_h_zero():
     p = np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.9, 0.1, 0.0]])
-    assert openset.best_h(Verdicts.of(p, np.array([0, 1, 2]), (2,)), np.array([0.0]))[0] == 0.0
+    assert openset.best_h(OpenSetScores.of(p, np.array([0, 1, 2]), (2,)), np.array([0.0]))[0] == 0.0
 
 
 def test_the_last_threshold_is_the_largest_score():
@@ -111,7 +113,7 @@ def test_the_last_threshold_is_the_largest_score():
     rng = np.random.default_rng(0)
     for _ in range(200):
         score = rng.random(5)
-        grid = openset.score_grid(score)
+        grid = openset.confidence_grid(score)
         assert grid[0] == score.min()
         assert grid[-1] == score.max()
 
@@ -119,11 +121,11 @@ def test_the_last_threshold_is_the_largest_score():
 def test_undefined_without_open_or_without_known_images():
     p = np.array([[0.7, 0.3], [0.2, 0.8]])
     for opened in ((), (0, 1)):
-        verdicts = Verdicts.of(p, np.array([0, 1]), opened)
-        assert openset.rates(verdicts, np.array([0.5])) is None
-        assert openset.best_h(verdicts, openset.score_grid(verdicts.score)) is None
-        assert openset.auroc(verdicts) is None
-        assert openset.oscr(verdicts) is None
+        scores = OpenSetScores.of(p, np.array([0, 1]), opened)
+        assert openset.rates(scores, np.array([0.5])) is None
+        assert openset.best_h(scores, openset.confidence_grid(scores.confidence)) is None
+        assert openset.auroc(scores) is None
+        assert openset.oscr(scores) is None
         assert openset.known_and_open_rates(p, np.array([0, 1]), opened, 0.5) is None
 
 
@@ -131,14 +133,14 @@ def test_fixed_threshold_is_the_percentile_of_correct_known_scores():
     rng = np.random.default_rng(1)
     p = rng.dirichlet(np.ones(4), size=200)
     labels = rng.integers(0, 4, size=200)
-    verdicts = Verdicts.of(p, labels, (3,))
+    scores = OpenSetScores.of(p, labels, (3,))
     chosen = [max(row) for row, y in zip(p, labels, strict=True) if y != 3 and row.argmax() == y]
-    assert openset.fixed_threshold(verdicts) == pytest.approx(slow.percentile(chosen, 5), abs=1e-12)
-    assert openset.fixed_threshold(verdicts.where(~verdicts.correct)) is None
+    assert openset.fixed_threshold(scores) == pytest.approx(slow.percentile(chosen, 5), abs=1e-12)
+    assert openset.fixed_threshold(scores.where(~scores.correct)) is None
 
 
 def test_empty_input_is_undefined_not_an_error():
-    verdicts = Verdicts.of(np.empty((0, 3)), np.empty(0, dtype=np.int64), (2,))
-    assert openset.best_h(verdicts, openset.score_grid(verdicts.score)) is None
+    scores = OpenSetScores.of(np.empty((0, 3)), np.empty(0, dtype=np.int64), (2,))
+    assert openset.best_h(scores, openset.confidence_grid(scores.confidence)) is None
     assert openset.released_grid(np.empty((0, 3))).shape == (0,)
-    assert metrics.expected_calibration_error(verdicts.score, verdicts.correct) is None
+    assert metrics.expected_calibration_error(scores.confidence, scores.correct) is None

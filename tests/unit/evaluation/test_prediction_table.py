@@ -30,7 +30,7 @@ def test_saved_and_loaded_is_the_same(tmp_path):
 
 def test_a_missing_or_foreign_file_is_a_checkpoint_error(tmp_path):
     file = tmp_path / "test.npz"
-    with pytest.raises(CheckpointError, match=r"complete table of predictions.*ltds train --resume"):
+    with pytest.raises(CheckpointError, match=r"complete table of predictions.*resume the run"):
         PredictionTable.load(file)
     for content in (b"", b"PK\x03\x04", b"not an archive"):
         file.write_bytes(content)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ltds.core.errors import DataError
 from ltds.core.task import Task
-from ltds.evaluation.protocol import evaluate, validate
+from ltds.evaluation.protocol import compute_metrics, validate
 from ltds.evaluation.table import PredictionTable
 
 COUNTS = np.array([[150, 40, 19, 0, 5], [0, 70, 0, 0, 3]])  # sources a and c; class 3 is open; 150, 110, 19, 0, 8
@@ -56,7 +56,7 @@ def test_summary_agrees_with_its_slow_twin(seed, n, n_val, held_out):
     index = None if held_out is None else "abc".index(held_out)
     counts = full if index is None else np.delete(full, index, axis=0)
     test, val = table(rng, n), table(rng, n_val)
-    result = evaluate(test, val, make_task(counts, held_out))
+    result = compute_metrics(test, val, make_task(counts, held_out))
     expected = slow.summary(
         test.logits.tolist(),
         test.labels.tolist(),
@@ -76,8 +76,8 @@ def test_summary_agrees_with_its_slow_twin(seed, n, n_val, held_out):
 def test_order_of_rows_does_not_change_anything(seed):
     rng = np.random.default_rng(seed)
     test, val = table(rng, 80), table(rng, 30)
-    one = evaluate(test, val, make_task())
-    two = evaluate(chosen(test, rng.permutation(80)), chosen(val, rng.permutation(30)), make_task())
+    one = compute_metrics(test, val, make_task())
+    two = compute_metrics(chosen(test, rng.permutation(80)), chosen(val, rng.permutation(30)), make_task())
     close(one, two)
 
 
@@ -93,7 +93,7 @@ def test_relabelling_classes_does_not_change_anything(seed):
         return PredictionTable(t.logits[:, new], place[t.labels], t.domains, t.rows)
 
     renamed = Task(task.name, tuple(task.classes[c] for c in new), task.domains, task.held_out, task.counts[:, new])
-    one, two = evaluate(test, val, task), evaluate(relabelled(test), relabelled(val), renamed)
+    one, two = compute_metrics(test, val, task), compute_metrics(relabelled(test), relabelled(val), renamed)
     for key in ("choices", "summary", "validation", "per_domain"):
         close(one[key], two[key])
     close([one["per_class"][c] for c in new], two["per_class"])
@@ -107,8 +107,8 @@ def test_renaming_the_order_of_domains_does_not_change_anything(seed):
     test, val = table(rng, 80), table(rng, 30)
     place = np.array([1, 2, 0])  # a, b, c move to places 1, 2, 0: the order is c, a, b
     moved = [PredictionTable(t.logits, t.labels, place[t.domains], t.rows) for t in (test, val)]
-    one = evaluate(test, val, make_task())
-    two = evaluate(*moved, make_task(COUNTS[::-1], domains=("c", "a", "b")))
+    one = compute_metrics(test, val, make_task())
+    two = compute_metrics(*moved, make_task(COUNTS[::-1], domains=("c", "a", "b")))
     for key in ("summary", "validation", "per_class"):
         close(one[key], two[key])
     assert {d: one["per_domain"][d] for d in "abc"} == {d: pytest.approx(two["per_domain"][d]) for d in "abc"}
@@ -117,7 +117,7 @@ def test_renaming_the_order_of_domains_does_not_change_anything(seed):
 def test_task_choices_and_tables():
     rng = np.random.default_rng(0)
     test, val = table(rng, 200), table(rng, 100)
-    result = dumped(evaluate(test, val, make_task()))
+    result = dumped(compute_metrics(test, val, make_task()))
     assert result["version"] == 1
     assert result["task"] == {
         "name": "toy",
@@ -162,7 +162,7 @@ def test_shot_groups_are_means_over_classes_not_images():
     # "few" holds class 2 (one image, right) and class 4 (three images, wrong): 1/2, while pooled it would be 1/4.
     labels = np.array([2, 4, 4, 4])
     logits = np.eye(5, dtype=np.float32)[[2, 0, 0, 0]]
-    result = evaluate(PredictionTable(logits, labels, np.array([0, 0, 1, 2]), np.arange(4)), None, make_task())
+    result = compute_metrics(PredictionTable(logits, labels, np.array([0, 0, 1, 2]), np.arange(4)), None, make_task())
     assert result["summary"]["few"] == 0.5
     assert result["summary"]["many"] is None
     assert result["summary"]["medium"] is None
@@ -174,7 +174,7 @@ def test_an_open_argmax_counts_as_unknown_for_h_but_not_for_the_ranking():
     logits = np.log(np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.0, 0.0, 1.0]]) + 1e-9).astype(np.float32)
     test = PredictionTable(logits, np.array([0, 1, 2]), np.zeros(3, np.int64), np.arange(3))
     task = Task("t", ("a", "b", "open"), ("one",), None, np.array([[5, 5, 0]]))
-    result = evaluate(test, None, task)["summary"]
+    result = compute_metrics(test, None, task)["summary"]
     assert (result["h_oracle"], result["auroc"], result["oscr"]) == (1.0, 0.0, 0.0)
 
 
@@ -183,7 +183,7 @@ class TestEdges:
 
     def test_no_open_class(self):
         counts = COUNTS + 1
-        result = dumped(evaluate(table(self.rng, 60), table(self.rng, 30), make_task(counts)))
+        result = dumped(compute_metrics(table(self.rng, 60), table(self.rng, 30), make_task(counts)))
         names = ("h_oracle", "h_fixed", "h_u_oracle", "h_u_fixed", "h_released", "auroc", "oscr", "auroc_u", "oscr_u")
         assert {result["summary"][name] for name in names} == {None}
         assert result["choices"]["h_oracle"]["threshold"] is None
@@ -193,7 +193,7 @@ class TestEdges:
 
     def test_no_held_out_domain(self):
         counts = np.vstack([COUNTS, [1, 1, 1, 0, 1]])
-        result = dumped(evaluate(table(self.rng, 60), table(self.rng, 30), make_task(counts, None)))
+        result = dumped(compute_metrics(table(self.rng, 60), table(self.rng, 30), make_task(counts, None)))
         for name in ("acc_u", "h_u_oracle", "h_u_fixed", "auroc_u", "oscr_u"):
             assert result["summary"][name] is None
         assert result["summary"]["h_oracle"] is not None
@@ -201,7 +201,7 @@ class TestEdges:
 
     def test_a_domain_without_images(self):
         test = table(self.rng, 60)
-        result = dumped(evaluate(chosen(test, test.domains != 2), None, make_task()))
+        result = dumped(compute_metrics(chosen(test, test.domains != 2), None, make_task()))
         empty = result["per_domain"]["c"]
         assert (empty.pop("known_images"), empty.pop("open_images")) == (0, 0)
         assert set(empty.values()) == {None}
@@ -212,13 +212,13 @@ class TestEdges:
 
     def test_a_held_out_domain_without_images(self):
         test = table(self.rng, 60)
-        result = dumped(evaluate(chosen(test, test.domains != 1), None, make_task()))
+        result = dumped(compute_metrics(chosen(test, test.domains != 1), None, make_task()))
         assert result["summary"]["acc_u"] is None
         assert result["summary"]["acc"] is not None
 
     def test_no_image_at_all(self):
         none = chosen(table(self.rng, 3), np.zeros(3, dtype=bool))
-        result = dumped(evaluate(none, none, make_task()))
+        result = dumped(compute_metrics(none, none, make_task()))
         assert set(result["summary"].values()) == {None}
         assert result["validation"] == {"accuracy": None, "per_domain": {"a": None, "c": None}, "ece": None}
         assert (
@@ -229,7 +229,7 @@ class TestEdges:
     def test_all_images_of_one_class(self, label):
         test = table(self.rng, 60)
         test = chosen(test, test.labels == label)
-        result = dumped(evaluate(test, None, make_task()))
+        result = dumped(compute_metrics(test, None, make_task()))
         right = float((test.logits.argmax(axis=1) == label).mean())
         assert result["summary"]["macro_accuracy"] == (None if label == 3 else pytest.approx(right))
         assert result["per_class"][label]["accuracy"] == pytest.approx(right)
@@ -238,7 +238,7 @@ class TestEdges:
     def test_a_class_without_images_in_a_domain(self):
         test = table(self.rng, 90)
         test = chosen(test, (test.labels != 4) | (test.domains != 0))
-        result = dumped(evaluate(test, None, make_task()))
+        result = dumped(compute_metrics(test, None, make_task()))
         assert result["pairs"]["accuracy"][0][4] is None
         assert result["pairs"]["images"][0][4] == 0
         known = [result["pairs"]["accuracy"][0][c] for c in (0, 1, 2)]
@@ -247,7 +247,7 @@ class TestEdges:
     def test_no_correct_validation_image(self):
         val = table(self.rng, 30)
         wrong = chosen(val, val.logits.argmax(axis=1) != val.labels)
-        result = dumped(evaluate(table(self.rng, 60), wrong, make_task()))
+        result = dumped(compute_metrics(table(self.rng, 60), wrong, make_task()))
         assert result["summary"]["h_fixed"] is None
         assert result["choices"]["h_fixed"]["threshold"] is None
         assert result["choices"]["h_fixed"]["why"] == "no correctly classified source-validation image"
@@ -255,14 +255,14 @@ class TestEdges:
         assert result["summary"]["h_oracle"] is not None
 
     def test_no_validation_split(self):
-        result = dumped(evaluate(table(self.rng, 60), None, make_task()))
+        result = dumped(compute_metrics(table(self.rng, 60), None, make_task()))
         assert result["validation"] is None
         assert result["summary"]["h_fixed"] is None
         assert result["choices"]["h_fixed"]["why"] == "no validation predictions"
 
     def test_two_classes(self):
         task = make_task(np.array([[30, 0], [2, 0]]))
-        result = dumped(evaluate(table(self.rng, 60, classes=2), table(self.rng, 30, classes=2), task))
+        result = dumped(compute_metrics(table(self.rng, 60, classes=2), table(self.rng, 30, classes=2), task))
         assert 0 <= result["summary"]["h_oracle"] <= 1
         assert result["per_class"][1]["shot"] == "open"
         assert result["summary"]["medium"] == result["summary"]["macro_accuracy"] == result["summary"]["accuracy"]
@@ -283,7 +283,7 @@ def test_predictions_of_another_task_are_refused():
     rng = np.random.default_rng(4)
     good = table(rng, 20)
     for bad in (table(rng, 20, classes=6), table(rng, 20, classes=4), table(rng, 40, domains=4)):
-        with pytest.raises(DataError, match=r"test (predictions|logits).*ltds train --resume"):
-            evaluate(bad, None, make_task())
+        with pytest.raises(DataError, match=r"test (predictions|logits).*Delete the file DONE.*resume the run"):
+            compute_metrics(bad, None, make_task())
         with pytest.raises(DataError, match=r"val (predictions|logits)"):
-            evaluate(good, bad, make_task())
+            compute_metrics(good, bad, make_task())

@@ -13,8 +13,8 @@ import pytest
 
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
-from ltds.reporting.collect import Collection, collect
-from ltds.reporting.page import write_page
+from ltds.reporting.collection import Collection, collect
+from ltds.reporting.formats.html.page import write_page
 
 CLASSES = ("ant", "bee", "<script>alert(1)</script>", "q\"&'", "$x_1$", "🦊", "قطة", "_under")
 DOMAINS = ("photo", "sketch", "art_&_co")

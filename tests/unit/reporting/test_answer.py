@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 from ltds.reporting.answer import Answer, answer, isolated
-from ltds.reporting.collect import Collection, collect
+from ltds.reporting.collection import Collection, collect
 
 
 def ask(runs: Path) -> Answer:
@@ -20,8 +20,8 @@ def test_two_seeds_are_a_hint(grid: Collection) -> None:
         "dc is ahead with 37.0 ± 2.1 % Acc-U on average over 2 held-out domains, 5.5 points above agg (31.5 ± 2.1 %)."
     )
     assert found.certainty == (
-        "It is not told apart from agg: it won 4 of 4 pairs (difference 5.5 [1.5, 9.5], p = 0.125). Only a hint: 4 "
-        "pairs cannot reach p = 0.05 whatever their values; add seeds or held-out domains, to 6 pairs."
+        "No significant difference from agg: it won 4 of 4 pairs (difference 5.5 [1.5, 9.5], p = 0.125). 4 pairs "
+        "cannot reach p = 0.05, whatever their values: add seeds or held-out domains until there are 6 pairs."
     )
 
 
@@ -30,7 +30,7 @@ def test_one_seed_cannot_tell(make_run, runs: Path) -> None:
     make_run("dc", acc_u=0.9)
     found = ask(runs)
     assert found.verdict == "dc is ahead with 90.0 % Acc-U on photo, 70.0 points above agg (20.0 %)."
-    assert found.certainty.startswith("One seed cannot tell")
+    assert found.certainty.startswith("With one seed this may be chance")
 
 
 def test_a_gap_within_the_spread_is_no_win(make_run, runs: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_gap_within_the_spread_is_no_win(make_run, runs: Path) -> None:
         make_run("agg", seed=seed, acc_u=a)
         make_run("dc", seed=seed, acc_u=b)
     assert ask(runs).certainty.startswith(
-        "It is not told apart from agg: it won 2 of 3 pairs (difference 1.0 [-3.0, 5.0], p = 0.750). Only a hint"
+        "No significant difference from agg: it won 2 of 3 pairs (difference 1.0 [-3.0, 5.0], p = 0.750). 3 pairs "
     )
 
 
@@ -52,9 +52,9 @@ def test_three_seeds_of_three_domains_with_a_clear_gap(make_run, runs: Path) -> 
     found = ask(runs)
     assert found.leader == "dc"
     assert found.certainty == (
-        "It beats agg in 9 of 9 pairs (difference 20.4 [20.1, 20.7], p = 0.012); it is not told apart from bsce: it "
-        "won 4 of 9 pairs (difference 0.0 [-0.3, 0.5], p = 1.000). (p after Holm over 3 pairs of methods.) "
-        "Do not call it a winner."
+        "It beats agg in 9 of 9 pairs (difference 20.4 [20.1, 20.7], p = 0.012); no significant difference from bsce: "
+        "it won 4 of 9 pairs (difference 0.0 [-0.3, 0.5], p = 1.000). (p corrected by Holm's method over 3 pairs of "
+        "methods.) So it is not a clear winner."
     )
 
 

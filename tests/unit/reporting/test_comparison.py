@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from ltds.core.errors import ConfigError
-from ltds.reporting.cells import AVERAGE, MISSING, Column
-from ltds.reporting.collect import Collection, collect
+from ltds.reporting.collection import Collection, collect
 from ltds.reporting.comparison import all_pairs, check_reference, comparisons, ranking, reference_of
-from ltds.reporting.comparison_table import sheet
+from ltds.reporting.comparison_table import comparison_table
 from ltds.reporting.figures.critical_difference import critical_difference
+from ltds.reporting.formats.csv_table import csv_table
+from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.json_record import json_text, record
+from ltds.reporting.formats.latex import latex_table
+from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.latex import latex_table
-from ltds.reporting.page import render
-from ltds.reporting.paper import paper_table, printed_value
-from ltds.reporting.published import preset_averages
-from ltds.reporting.record import record, write_record
-from ltds.reporting.spreadsheet import csv_table
-from ltds.reporting.table import markdown_table
+from ltds.reporting.paper.matching import paper_table, printed_value
+from ltds.reporting.paper.tables import preset_averages
+from ltds.reporting.result_table import AVERAGE, MISSING, Column
 
 ACC_U = METRICS["acc_u"]
 HELD_OUT = ("photo", "sketch", "art_&_co")
@@ -43,17 +43,17 @@ def test_differences_tests_and_ranks_by_hand(three: Collection) -> None:
     table = comparisons(three.datasets[0])[0]
     assert (table.reference, table.group, table.metric.key) == ("agg", AVERAGE, "acc_u")
     rows = {row.label: row for row in table.rows}
-    assert rows["agg"].versus is None
-    dc = rows["dc"].versus
+    assert rows["agg"].difference is None
+    dc = rows["dc"].difference
     assert dc is not None
-    assert dc.difference.mean == pytest.approx(11)
-    assert (dc.difference.wins, dc.difference.pairs, dc.seeds) == (9, 9, 3)
-    assert dc.difference.p == pytest.approx(2 / 512)
+    assert dc.paired.mean == pytest.approx(11)
+    assert (dc.paired.wins, dc.paired.pairs, dc.seeds) == (9, 9, 3)
+    assert dc.paired.p == pytest.approx(2 / 512)
     assert dc.p == pytest.approx(4 / 512)  # two methods against the reference
     assert dc.verdict == "better"
-    bsce = rows["bsce"].versus
+    bsce = rows["bsce"].difference
     assert bsce is not None
-    assert (bsce.difference.wins, bsce.difference.ties, bsce.difference.losses) == (3, 3, 3)
+    assert (bsce.paired.wins, bsce.paired.ties, bsce.paired.losses) == (3, 3, 3)
     assert (bsce.p, bsce.verdict) == (1.0, "no difference shown")
     ranks = {row.label: row.rank for row in table.rows}
     assert ranks == pytest.approx({"agg": (3 + 2 + 2.5) / 3, "bsce": (2 + 3 + 2.5) / 3, "dc": 1})
@@ -63,13 +63,13 @@ def test_differences_tests_and_ranks_by_hand(three: Collection) -> None:
 def test_another_reference_turns_the_sign(three: Collection) -> None:
     (dataset,) = three.datasets
     rows = {row.label: row for row in comparisons(dataset, "dc")[0].rows}
-    assert rows["agg"].versus is not None
-    assert rows["agg"].versus.difference.mean == pytest.approx(-11)
-    assert rows["agg"].versus.verdict == "worse"
+    assert rows["agg"].difference is not None
+    assert rows["agg"].difference.paired.mean == pytest.approx(-11)
+    assert rows["agg"].difference.verdict == "worse"
     assert reference_of(dataset, "nothing") == "agg"
     check_reference(three.datasets, "dc")
     check_reference(three.datasets, None)
-    with pytest.raises(ConfigError, match=r"Expected --reference to be a method of these runs, but got 'bsc'.*bsce"):
+    with pytest.raises(ConfigError, match=r"Expected the reference to be a method of these runs, but got 'bsc'.*bsce"):
         check_reference(three.datasets, "bsc")
 
 
@@ -97,8 +97,8 @@ def test_one_seed_is_never_called_better(make_run, runs: Path) -> None:
         make_run("agg", held_out, 0, 0.3)
         make_run("dc", held_out, 0, 0.6)
     row = comparisons(collect([runs]).datasets[0])[0].rows[1]
-    assert row.versus is not None
-    assert row.versus.verdict == "one seed"
+    assert row.difference is not None
+    assert row.difference.verdict == "one seed"
 
 
 def test_ranks_take_complete_blocks_only(make_run, runs: Path) -> None:
@@ -114,15 +114,15 @@ def test_ranks_take_complete_blocks_only(make_run, runs: Path) -> None:
     assert ranking(collect([runs]).datasets[0], ACC_U) is None
 
 
-def test_the_sheet_in_words(three: Collection) -> None:
-    found = sheet(comparisons(three.datasets[0])[0])
+def test_the_comparison_table_in_words(three: Collection) -> None:
+    found = comparison_table(comparisons(three.datasets[0])[0])
     assert found.title == "toy: Acc-U against agg (Average)"
-    assert found.headings == ("Acc-U %", "Difference", "p (Holm)", "Shown", "Won / tied / lost", "Mean rank")
+    assert found.headings == ("Acc-U %", "Difference", "p (Holm)", "Verdict", "Won / tied / lost", "Mean rank")
     rows = dict(found.rows)
     assert rows["agg"] == ("41.0 [40.0, 42.0]", "reference", MISSING, MISSING, MISSING, "2.50")
     assert rows["dc"][1].startswith("+11.0 [+10.")
     assert rows["dc"][2:] == ("0.008", "better", "9 / 0 / 0", "1.00")
-    assert "with 3 seeds it holds the true mean at most 75 % of the time" in found.legend[0]
+    assert "with 3 seeds it contains the true mean at most 75 % of the time" in found.legend[0]
 
 
 def test_every_format_has_the_comparison(three: Collection) -> None:
@@ -142,10 +142,8 @@ def test_every_format_has_the_comparison(three: Collection) -> None:
     assert '<span class="spoken"> interval </span>[50.0, 54.0]' in page
 
 
-def test_the_record_names_the_runs_behind_each_number(three: Collection, tmp_path: Path) -> None:
-    out = tmp_path / "table.json"
-    write_record(three, out)
-    read = json.loads(out.read_text())
+def test_the_record_names_the_runs_behind_each_number(three: Collection) -> None:
+    read = json.loads(json_text(three))
     assert read == json.loads(json.dumps(record(three)))
     assert read["commits"] == ["abc"]
     (dataset,) = read["datasets"]
@@ -184,14 +182,14 @@ def test_printed_numbers_only_on_the_papers_datasets(make_run, runs: Path) -> No
 
 
 def test_printed_numbers_stand_beside_ours(make_run, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ltds.reporting import paper
-    from ltds.reporting.published import PublishedNumber
+    from ltds.reporting.paper import matching
+    from ltds.reporting.paper.tables import PublishedNumber
 
     def number(held_out: str, value: float) -> PublishedNumber:
         return PublishedNumber("2", "AWA2-LTS", "", "Agg", "", "agg", held_out, "Acc-U", value)
 
     printed = (number("Photo", 29.4), number("Sketch", 20.4))
-    monkeypatch.setattr(paper, "rows", lambda table: printed)
+    monkeypatch.setattr(matching, "rows", lambda table: printed)
     for method, held_out, seed in itertools.product(("agg", "dc"), ("photo", "sketch"), range(2)):
         make_run(method, held_out, seed, 0.3, dataset="awa2-lts")
     (dataset,) = collect([runs]).datasets
@@ -199,7 +197,7 @@ def test_printed_numbers_stand_beside_ours(make_run, runs: Path, monkeypatch: py
     assert printed_value(dataset, "dc", Column("photo", ACC_U)) is None
     average = preset_averages("2", "Acc-U")["agg"]
     assert printed_value(dataset, "agg", Column(AVERAGE, ACC_U)) == average
-    found = sheet(comparisons(dataset)[0])
+    found = comparison_table(comparisons(dataset)[0])
     assert found.headings[-2:] == ("Paper", "Ours minus paper")
     assert dict(found.rows)["agg"][-2:] == (f"{average:.1f}", f"{30 - average:+.1f}")
     assert dict(found.rows)["dc"][-2:] == (MISSING, MISSING)

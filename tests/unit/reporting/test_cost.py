@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from ltds.reporting.cells import MISSING, detail_table, main_table
-from ltds.reporting.collect import Collection, collect
+from ltds.reporting.collection import Collection, collect
 from ltds.reporting.cost import Cost, cost_of, median_step, short_count, short_seconds
-from ltds.reporting.latex import latex_table
-from ltds.reporting.page import render
-from ltds.reporting.spreadsheet import csv_table
-from ltds.reporting.table import COST, NO_VALUE, cost_rows, legend, markdown_table
+from ltds.reporting.formats.csv_table import csv_table
+from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.latex import latex_table
+from ltds.reporting.formats.markdown import markdown_table
+from ltds.reporting.formats.terminal import cost_rows
+from ltds.reporting.legend import COST, NO_VALUE, legend
+from ltds.reporting.result_table import MISSING, detail_table, main_table
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def test_markdown_and_terminal(priced: Collection) -> None:
     assert "Parameters" not in heads[1]
     assert next(line for line in lines if line.startswith("| dc |")).endswith("| 19.5 M | 1.50 |")
     assert f"- {COST}" in lines
-    assert "depend on the machine and on what else ran" in COST
+    assert "depend on the machine and on its load" in COST
     assert cost_rows(priced) == (
         ["Method", "Parameters", "s / step"],
         [["agg", "4.90 M", "0.200"], ["dc", "19.5 M", "1.50"]],
@@ -92,7 +94,7 @@ def test_the_page_sorts_by_cost(priced: Collection) -> None:
     assert '<td data-value="4896000">4.90 M</td><td data-value="0.2">0.200</td></tr>' in page
     columns = re.findall(r'data-column="(\d+)" data-first="(\w+)"[^>]*><button type="button">([^<]*)', page)
     assert columns[4:6] == [("4", "ascending", "Parameters"), ("5", "ascending", "s / step")]
-    assert "depend on the machine and on what else ran on it." in page
+    assert "depend on the machine and on its load." in page
     assert page.count(">Parameters<") == 1
 
 

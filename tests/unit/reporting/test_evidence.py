@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +14,26 @@ import pytest
 from PIL import Image
 
 from ltds.core.runs import RunDirectory
-from ltds.data.manifest import Manifest
-from ltds.evaluation.features import FeatureTable, half
+from ltds.evaluation.features import FeatureTable, to_float16
 from ltds.evaluation.metrics import expected_calibration_error
-from ltds.evaluation.openset import Verdicts, known_and_open_rates, oscr
+from ltds.evaluation.openset import OpenSetScores, known_and_open_rates, oscr
+from ltds.evaluation.retrieval import retrieval_examples
 from ltds.evaluation.table import PredictionTable
-from ltds.reporting import figure_files, observations
+from ltds.evaluation.thumbnails import make_thumbnails, save_thumbnails
+from ltds.reporting import report
 from ltds.reporting.answer import answer
-from ltds.reporting.collect import collect
+from ltds.reporting.collection import collect
 from ltds.reporting.dataset import Dataset
-from ltds.reporting.drawing import Drawing
-from ltds.reporting.evidence import evidence, looked_into
-from ltds.reporting.page import render
-from ltds.reporting.pictures import pictures
+from ltds.reporting.figures import FIGURES, drawings
+from ltds.reporting.figures.canvas import new_figure
+from ltds.reporting.figures.context import FigureContext, stored_features
+from ltds.reporting.figures.drawing import Drawing
+from ltds.reporting.figures.files import write_figures
+from ltds.reporting.figures.frechet import domain_distances
+from ltds.reporting.figures.open_set import open_set_curves
+from ltds.reporting.figures.reliability import reliability_bins
+from ltds.reporting.figures.retrieval import retrieved_images
+from ltds.reporting.formats.html.page import render
 
 CLASSES, DOMAINS = 8, 3
 
@@ -44,16 +52,35 @@ def features(seed: int, semantic: bool, images: int = 48) -> FeatureTable:
     labels, domains = rows % CLASSES, rows // CLASSES % DOMAINS
     cloud = 5 * np.eye(CLASSES)[labels] + rng.normal(size=(images, CLASSES))
     square = np.abs(rng.normal(size=(CLASSES, CLASSES)))
-    views = {"projected": half(np.abs(cloud)), "embeddings": half(np.eye(CLASSES))} if semantic else {}
-    views |= {"covariances": half(square), "updated": half(square / 2)} if semantic else {}
-    return FeatureTable(half(cloud), labels, domains, rows, views)
+    diagnostics = {
+        "projected": to_float16(np.abs(cloud)),
+        "embeddings": to_float16(np.eye(CLASSES)),
+        "covariances": to_float16(square),
+        "updated": to_float16(square / 2),
+    }
+    return FeatureTable(to_float16(cloud), labels, domains, rows, diagnostics if semantic else {})
+
+
+def store_thumbnails(run: RunDirectory, table: FeatureTable) -> None:
+    """As at the end of a run; then the dataset is deleted, so that nothing can be read from it."""
+    data = run.path / "dataset"
+    data.mkdir()
+    for row in range(48):
+        Image.new("RGB", (200, 100), (row, 0, 0)).save(data / f"{row}.png")
+    examples = retrieval_examples(table, run.read_task())
+    rows = {int(table.rows[i]) for example in examples for i in (example.query, *example.neighbours)}
+    save_thumbnails(run.thumbnails_file, make_thumbnails((row, data / f"{row}.png") for row in rows))
+    shutil.rmtree(data)
 
 
 def enrich(path: Path, seed: int = 0, semantic: bool = False) -> Path:
-    """Give a run what its model said, what it made of images, and how far domains lay apart."""
+    """Give a run predictions, features, thumbnails and distances between domains."""
     run = RunDirectory(path)
     predictions(seed).save(run.predictions_file("test"))
-    features(seed, semantic).save(run.features_file)
+    table = features(seed, semantic)
+    table.save(run.features_file)
+    if semantic:
+        store_thumbnails(run, table)
     with run.journal_file.open("a") as journal:
         for epoch in (0, 2):
             pairs = {"a|b": 1.0 + epoch + seed, "a|c": 3.0 + epoch + seed}
@@ -70,11 +97,19 @@ def dataset(runs: Path, make_run) -> Dataset:
     return collect([runs]).datasets[0]
 
 
+def titles(dataset: Dataset) -> list[str]:
+    return [drawing.title for drawing in evidence(dataset)]
+
+
+def evidence(dataset: Dataset) -> list[Drawing]:
+    """The figures between the tables and the training curves."""
+    return list(drawings(FigureContext(dataset, answer(dataset).leader), FIGURES[4:-1]))
+
+
 def test_open_set_and_reliability_agree_with_the_metrics(dataset: Dataset) -> None:
     run, table = dataset.rows["ltds"][0], predictions(1)
-    verdicts = observations.verdicts_of(run)
-    assert verdicts is not None
-    case = observations.open_set_of(run, verdicts)
+    scores = FigureContext(dataset, "ltds").open_set_scores["ltds"]
+    case = open_set_curves(run, scores)
     assert case is not None
     assert (len(case.known), len(case.opened)) == (210, 30)
     place = 70
@@ -82,13 +117,13 @@ def test_open_set_and_reliability_agree_with_the_metrics(dataset: Dataset) -> No
     assert both == (case.a[place], case.b[place])
     assert case.h[place] == pytest.approx(2 * both[0] * both[1] / sum(both))
     area = float((np.diff(case.x) * (case.y[1:] + case.y[:-1])).sum() / 2)
-    exact = oscr(Verdicts.of(table.probabilities, table.labels, (7,)))
+    exact = oscr(OpenSetScores.of(table.probabilities, table.labels, (7,)))
     assert area == pytest.approx(exact, abs=0.005), "the curve is thinned, its area is not"
     assert case.marked == {"oracle": 0.4, "fixed": 0.2}
-    bins = observations.reliability_of(verdicts)
+    bins = reliability_bins(scores)
     assert bins is not None
-    known = verdicts.where(verdicts.known)
-    assert bins.ece == expected_calibration_error(known.score, known.correct)
+    known = scores.where(scores.known)
+    assert bins.ece == expected_calibration_error(known.confidence, known.correct)
     gaps = np.nan_to_num(np.abs(bins.accuracy - bins.confidence)) * bins.images
     assert gaps.sum() / bins.images.sum() == pytest.approx(bins.ece)
 
@@ -96,16 +131,16 @@ def test_open_set_and_reliability_agree_with_the_metrics(dataset: Dataset) -> No
 def test_distances_are_means_over_runs(runs: Path, make_run) -> None:
     enrich(make_run("agg", "photo", 0), 0)
     enrich(make_run("agg", "photo", 1), 2)
-    drift = observations.drift_of(collect([runs]).datasets[0].rows["agg"])
+    drift = domain_distances(collect([runs]).datasets[0].rows["agg"])
     assert drift is not None
     assert drift.epochs.tolist() == [1, 3]
     assert (drift.mean.tolist(), drift.nearest.tolist(), drift.farthest.tolist()) == ([3, 5], [2, 4], [4, 6])
-    assert observations.drift_of([]) is None
+    assert domain_distances([]) is None
 
 
 def test_every_figure_appears_once_with_words(dataset: Dataset) -> None:
-    drawings = list(evidence(dataset, answer(dataset)))
-    assert [d.title.split(" (")[0] for d in drawings] == [
+    figures = evidence(dataset)
+    assert [d.title.split(" (")[0] for d in figures] == [
         "Cost against quality",
         "Known and open images",
         "Reliability",
@@ -114,74 +149,71 @@ def test_every_figure_appears_once_with_words(dataset: Dataset) -> None:
         "Similarity of classes in ltds",
         "Nearest images in the semantic space of ltds",
     ]
-    assert all(d.caption.endswith(".") and d.alt.endswith(".") for d in drawings)
-    assert "on the line are agg, ltds" in drawings[0].alt
-    assert "48 test images" in drawings[4].alt
-    assert drawings[6].alt.startswith("Neighbours of the query's own class: ant: 5 of 5")
+    assert all(d.caption.endswith(".") and d.alt.endswith(".") for d in figures)
+    assert "on the line are agg, ltds" in figures[0].alt
+    assert "48 test images" in figures[4].alt
+    assert figures[6].alt.startswith("Neighbours of the same class as the query: ant: 5 of 5")
 
 
 def test_old_runs_without_features_and_predictions_lose_only_those_figures(grid) -> None:
-    dataset = grid.datasets[0]
-    assert [d.title for d in evidence(dataset, answer(dataset))] == ["Cost against quality"]
+    assert titles(grid.datasets[0]) == ["Cost against quality"]
 
 
 def test_a_damaged_file_costs_only_its_figures(dataset: Dataset) -> None:
     for run in (dataset.rows["agg"][0], dataset.rows["ltds"][0]):
         run.directory.predictions_file("test").write_bytes(b"PK broken")
         run.directory.features_file.write_bytes(b"PK broken")
-    titles = [d.title for d in evidence(dataset, answer(dataset))]
-    assert titles == ["Cost against quality", "Distance between source domains over training"]
+    assert titles(dataset) == ["Cost against quality", "Distance between source domains over training"]
 
 
-def test_the_leader_and_the_reference_are_looked_into_on_the_same_task(runs: Path, make_run) -> None:
+def test_the_leader_and_the_reference_are_compared_on_the_same_task(runs: Path, make_run) -> None:
     for method, seeds, value in (("a", (0, 1), 0.1), ("b", (1,), 0.9), ("agg", (1,), 0.5), ("d", (0,), 0.2)):
         for seed in seeds:
             make_run(method, "photo", seed, value)
     dataset = collect([runs]).datasets[0]
-    few = looked_into(dataset, answer(dataset), None)
+    leader = answer(dataset).leader
+    few = FigureContext(dataset, leader).compared_runs
     assert list(few) == ["b", "agg", "a"]
     assert {(run.held_out, run.seed) for run in few.values()} == {("photo", 1)}
     # d has no run at the leader's seed: the leader comes first.
-    assert list(looked_into(dataset, answer(dataset), "d")) == ["b", "a"]
+    assert list(FigureContext(dataset, leader, "d").compared_runs) == ["b", "a"]
 
 
 def test_queries_are_of_head_middle_and_tail_in_the_held_out_domain(dataset: Dataset) -> None:
     run = dataset.rows["ltds"][0]
-    table = observations.features_of(run)
+    table = stored_features(run)
     assert table is not None
-    rows = observations.retrieved_of(run, table)
+    rows = retrieved_images(run, table)
     assert [row.query.label for row in rows] == ["ant", "q\"&'", "_under"] or len(rows) == 3
     assert {row.query.domain for row in rows} == {"art_&_co"}
     assert rows[0].seen == ("photo", "sketch")
-    assert all(row.query.image is None for row in rows), "there is no dataset here"
     assert all(len(row.neighbours) == 5 for row in rows)
+    query = rows[0].query
+    assert query.pixels is not None
+    assert query.pixels.shape == (48, 96, 3)
+    assert query.pixels[0, 0, 0] in table.rows[table.labels == run.task.classes.index(query.label)]
 
 
-def test_pictures_of_the_query_come_from_the_runs_own_dataset(tmp_path: Path, make_run, runs: Path) -> None:
-    data = tmp_path / "data"
-    data.mkdir()
-    paths = []
-    for row in range(48):
-        Image.new("RGB", (200, 100), (row, 0, 0)).save(data / f"{row}.png")
-        paths.append(f"{row}.png")
-    ids = np.arange(48)
-    names = collect([make_run("x").parent]).datasets[0]
-    manifest = Manifest(data, "toy", names.classes, names.domains, tuple(paths), ids % 8, ids // 8 % 3, ids % 3)
-    manifest.write()
-    enrich(make_run("ltds", "art_&_co", config={"data": {"root": str(data)}}), semantic=True)
-    run = collect([runs]).datasets[0].rows["ltds"][0]
-    table = observations.features_of(run)
+def test_a_run_without_thumbnails_has_no_retrieval_figure(dataset: Dataset) -> None:
+    run = dataset.rows["ltds"][0]
+    table = stored_features(run)
     assert table is not None
-    assert observations.retrieved_of(run, table)[0].query.image is None, "the run was made from other images"
-    environment = {**run.directory.read_environment(), "data": manifest.checksum}
-    run.directory.write_environment(environment)
-    run = collect([runs]).datasets[0].rows["ltds"][0]
-    query = observations.retrieved_of(run, table)[0].query
-    assert query.image is not None
-    assert query.image.shape == (48, 96, 3)
-    assert query.image[0, 0, 0] in table.rows[table.labels == run.task.classes.index(query.label)]
-    (data / "0.png").write_bytes(b"broken")
-    assert observations.thumbnail(data / "0.png") is None
+    run.directory.thumbnails_file.unlink()
+    assert retrieved_images(run, table) == []
+    assert not any(title.startswith("Nearest images") for title in titles(dataset))
+
+
+def test_a_figure_from_outside_is_in_the_page_and_in_the_files(tmp_path: Path, runs: Path, dataset: Dataset) -> None:
+    def own_figure(context: FigureContext) -> Iterator[Drawing]:
+        figure = new_figure(2, 2)
+        yield Drawing(figure, f"Methods of {context.dataset.name}", "Look here.", ", ".join(context.dataset.rows) + ".")
+
+    page, folder = tmp_path / "report.html", tmp_path / "figures"
+    written = report(runs, out=page, figures=folder, figure_format="svg", extra_figures=[own_figure])
+    assert written[0] == page
+    assert any(file.name.endswith("methods-of-toy.svg") for file in written)
+    assert "<bdi>Methods of toy</bdi>" in page.read_text()
+    assert "Methods of toy. Look here." in (folder / "captions.txt").read_text()
 
 
 def test_the_page_folds_by_part_and_stays_small(runs: Path, dataset: Dataset) -> None:
@@ -199,15 +231,14 @@ def test_the_page_folds_by_part_and_stays_small(runs: Path, dataset: Dataset) ->
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_figures_are_written_as_files_with_their_captions(
-    tmp_path: Path, runs: Path, dataset: Dataset, kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, runs: Path, dataset: Dataset, kind: str
 ) -> None:
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind]
-    monkeypatch.setattr(figure_files, "pictures", lambda dataset, found, reference: islice(pictures(dataset, found), 2))
-    files = list(figure_files.write_figures(collect([runs]), tmp_path / "out", kind))
+    files = list(write_figures(collect([runs]), tmp_path / "out", kind, figures=FIGURES[:2]))
     first, second, captions = files
     assert first.name == f"01-training-images.{kind}"
     assert all(file.read_bytes().startswith(start) for file in (first, second))
-    assert captions.read_text().splitlines()[1].startswith(f"{second.name}: toy. Accuracy from head to tail. Where")
+    assert captions.read_text().splitlines()[1].startswith(f"{second.name}: toy. Accuracy from head to tail. A line")
 
 
 def test_file_names_are_plain() -> None:
@@ -216,6 +247,6 @@ def test_file_names_are_plain() -> None:
 
 
 def test_a_report_needs_no_torch() -> None:
-    code = "import sys, ltds.reporting.page, ltds.reporting.figure_files; print('torch' in sys.modules)"
+    code = "import sys, ltds.reporting.write; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from ltds.reporting.figures.canvas import COLOURS, pdf, png, style, svg
-from ltds.reporting.figures.cost import cost, front
-from ltds.reporting.figures.embedding_map import Cloud, embedding_map, flattened, principal
-from ltds.reporting.figures.frechet import Drift, frechet
-from ltds.reporting.figures.open_set import BINS, OpenSet, open_set
-from ltds.reporting.figures.reliability import Reliability, reliability
-from ltds.reporting.figures.retrieval import Retrieved, Shot, nearest, retrieval
-from ltds.reporting.figures.similarity import similar, similarity
+from ltds.reporting.figures.cost import cost, pareto_front
+from ltds.reporting.figures.embedding_map import FeatureMap, embedding_map, principal, project_to_plane
+from ltds.reporting.figures.frechet import DomainDistances, frechet
+from ltds.reporting.figures.open_set import BINS, OpenSetCurves, open_set
+from ltds.reporting.figures.reliability import ReliabilityBins, reliability
+from ltds.reporting.figures.retrieval import LabelledImage, RetrievedImages, retrieval
+from ltds.reporting.figures.similarity import covariance_similarity, similarity
 
 HOSTILE = "$m_1$ _x <b>"
 
@@ -34,7 +34,7 @@ def test_the_first_28_styles_differ() -> None:
 
 def test_all_formats_are_written_and_repeat() -> None:
     def figure():
-        return frechet({HOSTILE: Drift(*(np.array([1.0, 2.0]) for _ in range(4)))})
+        return frechet({HOSTILE: DomainDistances(*(np.array([1.0, 2.0]) for _ in range(4)))})
 
     for write, start in ((png, b"\x89PNG"), (pdf, b"%PDF"), (svg, b"<?xml")):
         first, second = write(figure()), write(figure())
@@ -44,7 +44,7 @@ def test_all_formats_are_written_and_repeat() -> None:
 
 def test_maps_draw_each_image_once_by_domain_and_once_by_class() -> None:
     places = np.arange(12.0).reshape(6, 2)
-    cloud = Cloud(places, np.array([0, 0, 1, 1, 1, 2]), np.array([3, 0, 1, 1, 2, 3]))
+    cloud = FeatureMap(places, np.array([0, 0, 1, 1, 1, 2]), np.array([3, 0, 1, 1, 2, 3]))
     figure = embedding_map({HOSTILE: cloud, "other": cloud}, ["photo", "_ink", "$oil$ (held out)"], 4)
     upper, _, lower, _ = figure.axes[:4]
     assert [len(c.get_offsets()) for c in upper.collections] == [2, 3, 1]
@@ -60,11 +60,11 @@ def test_t_sne_keeps_groups_together_and_repeats() -> None:
     pytest.importorskip("sklearn", reason="needs the extra 'figures'")
     rng = np.random.default_rng(0)
     features = np.concatenate([rng.normal(size=(20, 5)), rng.normal(size=(20, 5)) + 50]).astype(np.float16)
-    places, way = flattened(features)
+    places, way = project_to_plane(features)
     assert way == "t-SNE"
     gap = np.linalg.norm(places[:20].mean(0) - places[20:].mean(0))
     assert gap > 3 * max(places[:20].std(), places[20:].std())
-    np.testing.assert_array_equal(places, flattened(features)[0])
+    np.testing.assert_array_equal(places, project_to_plane(features)[0])
 
 
 def test_without_scikit_learn_principal_components_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_without_scikit_learn_principal_components_stand_in(monkeypatch: pytest.
 
     monkeypatch.setattr(builtins, "__import__", without)
     features = np.array([[0.0, 0, 1], [10, 0, 1], [20, 1, 1], [30, 0, 1], [40, 0, 1], [50, 1, 1]])
-    places, way = flattened(features)
+    places, way = project_to_plane(features)
     assert way == "principal components"
     assert np.abs(np.diff(places[:, 0])) == pytest.approx([10] * 5, abs=0.1)
 
@@ -88,7 +88,7 @@ def test_principal_components_always_fill_a_plane() -> None:
 
 
 def test_distances_are_a_line_in_a_band_for_each_method() -> None:
-    drift = Drift(np.array([1.0, 5.0]), np.array([3.0, 4.0]), np.array([1.0, 2.0]), np.array([6.0, 7.0]))
+    drift = DomainDistances(np.array([1.0, 5.0]), np.array([3.0, 4.0]), np.array([1.0, 2.0]), np.array([6.0, 7.0]))
     figure = frechet({"agg": drift, HOSTILE: drift})
     (axes,) = figure.axes
     assert [line.get_ydata().tolist() for line in axes.lines] == [[3, 4], [3, 4]]
@@ -100,7 +100,10 @@ def test_distances_are_a_line_in_a_band_for_each_method() -> None:
 
 def test_similarity_orders_classes_and_shares_the_scale_of_covariances() -> None:
     cosine = np.array([[1.0, 0.2, np.nan], [0.2, 1.0, np.nan], [np.nan] * 3])
-    old, new = similar(np.array([[0.0, 2.0, 1.0]] * 3)), similar(np.array([[0.0, 0.5, 0.1]] * 3))
+    old, new = (
+        covariance_similarity(np.array([[0.0, 2.0, 1.0]] * 3)),
+        covariance_similarity(np.array([[0.0, 0.5, 0.1]] * 3)),
+    )
     assert old[0].tolist() == pytest.approx([1, np.exp(-2), np.exp(-1)])
     figure = similarity(cosine, {"old": old, "new": new}, np.array([1, 0, 2]), ["a", "$b$", "c"])
     first, second, third = figure.axes[:3]
@@ -113,16 +116,14 @@ def test_similarity_orders_classes_and_shares_the_scale_of_covariances() -> None
     assert len(similarity(cosine, {}, np.arange(3), ["a", "b", "c"]).axes) == 2, "one matrix and its scale"
 
 
-def test_nearest_images_by_cosine() -> None:
-    points = np.array([[1.0, 0], [5, 0.1], [0, 1], [1, 1], [0, 0]], dtype=np.float16)
-    assert nearest(points, 0, 3).tolist() == [1, 3, 2]
-    assert nearest(points[:2], 0).tolist() == [1]
-
-
 def test_retrieval_marks_the_querys_class_and_says_where_it_was_seen() -> None:
     image = np.zeros((4, 6, 3), dtype=np.uint8)
-    query, same, other = Shot(image, "fox", "ink"), Shot(image, "fox", "oil"), Shot(None, "cat", "oil")
-    figure = retrieval([Retrieved(query, (same, other), ("oil", "wax")), Retrieved(other, (), ())])
+    query, same, other = (
+        LabelledImage(image, "fox", "ink"),
+        LabelledImage(image, "fox", "oil"),
+        LabelledImage(None, "cat", "oil"),
+    )
+    figure = retrieval([RetrievedImages(query, (same, other), ("oil", "wax")), RetrievedImages(other, (), ())])
     words, asked, first, second, *rest = figure.axes[:7]
     assert [axes.get_title() for axes in (asked, first, second)] == ["query: fox", "✓ fox", "✗ cat"]
     assert first.get_xlabel() == "oil"
@@ -134,7 +135,7 @@ def test_retrieval_marks_the_querys_class_and_says_where_it_was_seen() -> None:
 
 def test_open_set_draws_shares_rates_and_the_area() -> None:
     t = np.array([0.0, 0.5, 1.0])
-    case = OpenSet(
+    case = OpenSetCurves(
         known=np.array([0.9, 0.97, 0.98, 0.3]),
         opened=np.array([0.1, 0.2]),
         thresholds=t,
@@ -158,7 +159,9 @@ def test_open_set_draws_shares_rates_and_the_area() -> None:
 
 def test_reliability_draws_full_bins_only() -> None:
     nan = np.nan
-    case = Reliability(np.array([0, 4, 0, 12]), np.array([nan, 0.4, nan, 0.9]), np.array([nan, 0.5, nan, 0.75]), 0.1375)
+    case = ReliabilityBins(
+        np.array([0, 4, 0, 12]), np.array([nan, 0.4, nan, 0.9]), np.array([nan, 0.5, nan, 0.75]), 0.1375
+    )
     figure = reliability({HOSTILE: case, "other": case})
     upper, lower = figure.axes[0], figure.axes[2]
     assert [bar.get_height() for bar in upper.patches] == [50, 75]
@@ -170,7 +173,7 @@ def test_reliability_draws_full_bins_only() -> None:
 
 def test_the_front_is_what_no_cheaper_method_equals() -> None:
     values, quality = np.array([3.0, 1, 2, np.nan, 2]), np.array([50.0, 40, 40, 90, 45])
-    assert front(values, quality) == [1, 4, 0]
+    assert pareto_front(values, quality) == [1, 4, 0]
     figure = cost({"Seconds": values, "Parameters": values * 100}, quality, "Acc-U", ["a", HOSTILE, "c", "d", "e"])
     left, right = figure.axes
     assert left.lines[0].get_xdata().tolist() == [1, 2, 3]

@@ -8,13 +8,13 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from ltds.reporting import series
-from ltds.reporting.collect import Collection
+from ltds.reporting.class_accuracy import class_accuracy
+from ltds.reporting.collection import Collection
 from ltds.reporting.figures.canvas import svg
 from ltds.reporting.figures.distribution import distribution
 from ltds.reporting.figures.frequency import frequency, running_mean
-from ltds.reporting.figures.pairs import pairs
-from ltds.reporting.figures.training import training
+from ltds.reporting.figures.pairs import pair_accuracy, pairs
+from ltds.reporting.figures.training import loss_terms, thinned, training, validation_curves
 
 NAMES = ["<script>alert(1)</script>", "$a_1$", "_b", "🦊 & قطة", "plain"]
 
@@ -86,24 +86,24 @@ def test_figures_are_repeatable() -> None:
 
 
 def test_thinned_curves_are_means_of_equal_parts() -> None:
-    steps, values = series.thinned(np.array([1.0, 2, 3, 4, 1]), np.array([1.0, 3, 5, 7, 2]), points=2)
+    steps, values = thinned(np.array([1.0, 2, 3, 4, 1]), np.array([1.0, 3, 5, 7, 2]), points=2)
     assert steps.tolist() == pytest.approx([4 / 3, 3.5])
     assert values.tolist() == [2, 6]
 
 
 def test_loss_terms_and_validation_from_journals(grid: Collection) -> None:
     runs = grid.datasets[0].rows["dc"]
-    terms = series.loss_terms(runs)
+    terms = loss_terms(runs)
     assert list(terms) == ["total", "ce", "z2s"]
     assert terms["ce"][0].tolist() == list(range(1, 61))
     np.testing.assert_allclose(terms["total"][1], terms["ce"][1] + 0.1 * terms["z2s"][1])
-    curves = series.validation_curves(runs)
+    curves = validation_curves(runs)
     assert len(curves) == 4
     assert curves[0][0].tolist() == [10, 20, 30, 40, 50, 60]
 
 
-def test_class_frequency_leaves_open_classes_out(grid: Collection) -> None:
-    images, accuracy, trained = series.class_frequency(grid.datasets[0])
+def test_class_accuracy_leaves_open_classes_out(grid: Collection) -> None:
+    images, accuracy, trained = class_accuracy(grid.datasets[0])
     assert trained == list(range(8))  # art, which holds class 7, is a source in every run
     assert images[0] == (90 + 70 + 120 + 70) / 2
     runs = grid.datasets[0].rows["agg"]
@@ -112,7 +112,7 @@ def test_class_frequency_leaves_open_classes_out(grid: Collection) -> None:
 
 def test_pair_accuracy_is_the_mean_over_runs(grid: Collection) -> None:
     runs = [run for run in grid.datasets[0].rows["dc"] if run.held_out == "photo"]
-    values = series.pair_accuracy(runs)
+    values = pair_accuracy(runs)
     assert values is not None
     assert values[2, 3] == pytest.approx(np.mean([run.metrics.pairs.accuracy[2][3] for run in runs]))
-    assert series.pair_accuracy([]) is None
+    assert pair_accuracy([]) is None

@@ -8,10 +8,10 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from ltds.reporting.cells import MISSING
-from ltds.reporting.collect import collect
-from ltds.reporting.page import write_page
-from ltds.reporting.run_details import details
+from ltds.reporting.collection import collect
+from ltds.reporting.formats.html.page import write_page
+from ltds.reporting.formats.html.run_details import run_details
+from ltds.reporting.result_table import MISSING
 
 EVIL = "<script>alert(1)</script>"
 VOID = {"meta", "link", "img", "br", "input"}
@@ -78,7 +78,7 @@ def test_it_says_the_answer_the_problems_and_the_choices(report_page: Path) -> N
     assert "dc is ahead with 37.0 ± 2.1 % Acc-U" in text
     assert text.index("dc is ahead with") < text.index("<table")
     assert "is left out because it is unfinished" in text
-    assert "Chosen on the test split (an oracle: it looks at test labels): best of 10 thresholds." in text
+    assert "Chosen on the test split (an oracle: it uses test labels): best of 10 thresholds." in text
     assert "Chosen on the val split: 5th percentile." in text
     assert "ltds train --set method.name=dc" in text
     assert "12,345" in text
@@ -114,7 +114,7 @@ def test_a_repeated_run_stands_with_the_row_that_it_repeats(make_run, runs: Path
     make_run("agg", seed=0)
     make_run("agg", seed=0, folder="again")
     make_run("agg", seed=0, folder="other", config={"optimizer": {"lr": 0.2}})
-    entries = {entry.run.path.name: entry for entry in details(collect([runs]))}
+    entries = {entry.run.path.name: entry for entry in run_details(collect([runs]))}
     assert entries["again"].label == entries["toy-agg-photo-0"].label == "agg (optimizer.lr=0.1)"
     assert entries["other"].label == "agg (optimizer.lr=0.2)"
     assert entries["again"].counts != entries["toy-agg-photo-0"].counts

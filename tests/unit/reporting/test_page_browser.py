@@ -129,7 +129,7 @@ def test_filtering_by_method_domain_and_seed(visit: Visit) -> None:
     assert visit.status() == "1 of 9 runs are shown."
     page.get_by_role("checkbox", name=EVIL).check()
     page.get_by_role("checkbox", name="dc").uncheck()
-    assert visit.status() == "No run is shown: none has all that is ticked."
+    assert visit.status() == "No run is shown: no run matches everything that is ticked."
     page.get_by_role("button", name="Show everything").click()
     assert visit.status() == "All 9 runs are shown."
     assert first_column(table) == ["agg", "dc"]

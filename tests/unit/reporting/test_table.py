@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ltds.reporting.cells import MISSING, Cell, cell, detail_table, main_table, ranked
-from ltds.reporting.collect import Collection, collect
-from ltds.reporting.latex import latex_table, latex_text
-from ltds.reporting.spreadsheet import csv_table
-from ltds.reporting.table import markdown_table, markdown_text, terminal_rows
+from ltds.reporting.collection import Collection, collect
+from ltds.reporting.formats.csv_table import csv_table
+from ltds.reporting.formats.latex import latex_table, latex_text
+from ltds.reporting.formats.markdown import markdown_table, markdown_text
+from ltds.reporting.formats.terminal import terminal_rows
+from ltds.reporting.result_table import MISSING, TableCell, cell, detail_table, main_table, ranked
 
 
 def row(markdown: str, method: str) -> list[str]:
@@ -83,7 +84,10 @@ def test_one_held_out_domain_needs_no_average_and_none_held_out_has_no_acc_u(mak
 
 def marks(means: list[float | None], higher: bool = True, seeds: int = 2) -> list[str]:
     return [
-        c.mark for c in ranked([Cell(m, 1.0, seeds) if m is not None else Cell(None, None, 0) for m in means], higher)
+        c.mark
+        for c in ranked(
+            [TableCell(m, 1.0, seeds) if m is not None else TableCell(None, None, 0) for m in means], higher
+        )
     ]
 
 

@@ -1,4 +1,4 @@
-"""What all figures share: an empty Figure, colours, labels of the user's own words, and the way to a file."""
+"""What all figures share: an empty figure, colours, labels, legends, and conversion to bytes."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours: told apart with every kind of colour vision, and on a grey print by their order of lightness.
+# The palette of Okabe and Ito: distinguishable with every kind of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D")
-INK, QUIET, ABSENT = "#1f2328", "#6b7280", "#eceef1"
+INK, GREY, ABSENT = "#1f2328", "#6b7280", "#eceef1"
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
 NAMED_CLASSES = 60  # more names than this cannot be read under one axis
 
 
-def blank(width: float, height: float) -> Figure:
-    """An empty figure, in inches, outside of pyplot's global list."""
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, size in inches, not registered in the global list of pyplot."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def quiet(axes: Axes) -> None:
-    """Take away what carries no information."""
+def clean_axes(axes: Axes) -> None:
+    """Remove lines that carry no information."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#c4c8cf")
-    axes.tick_params(colors=QUIET, labelsize=8, length=3)
+    axes.tick_params(colors=GREY, labelsize=8, length=3)
     axes.grid(axis="y", color="#eceef1", linewidth=0.8)
     axes.set_axisbelow(True)
 
 
 def label_classes(axes: Axes, names: Sequence[str]) -> None:
-    """Name the classes under the axis where there is room, else say how they are ordered."""
+    """Label the x axis with the class names; too many are replaced by a note on their order."""
     if len(names) > NAMED_CLASSES:
-        axes.set_xlabel(f"{len(names)} classes, from most to fewest training images", color=QUIET, fontsize=9)
+        axes.set_xlabel(f"{len(names)} classes, from most to fewest training images", color=GREY, fontsize=9)
         return
     axes.set_xticks(range(len(names)), [shortened(name) for name in names], parse_math=False)
     axes.tick_params(axis="x", labelrotation=90 if len(names) > 12 else 30, labelsize=8, length=0)
@@ -47,23 +47,25 @@ def label_classes(axes: Axes, names: Sequence[str]) -> None:
 
 
 def label_domains(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a matrix."""
+    """Label the rows of a matrix."""
     axes.set_yticks(range(len(names)), [shortened(name) for name in names], parse_math=False)
     axes.tick_params(axis="y", labelsize=8, length=0)
 
 
-def key(on: Axes | Figure, handles: Sequence[Any], names: Sequence[str], place: Any = "best", columns: int = 4) -> None:
-    """A legend that takes every name as it is: no mathematics, and no leading underscore that hides it."""
+def legend(
+    target: Axes | Figure, handles: Sequence[Any], names: Sequence[str], location: Any = "best", columns: int = 4
+) -> None:
+    """A legend that prints every name literally: no math mode, and a leading underscore does not hide it."""
     shown = ["\u200b" + shortened(name) for name in names]
     columns = min(columns, len(shown))
-    for text in on.legend(handles, shown, frameon=False, fontsize=8, ncols=columns, loc=place).get_texts():
+    for text in target.legend(handles, shown, frameon=False, fontsize=8, ncols=columns, loc=location).get_texts():
         text.set_parse_math(False)
 
 
-def style(place: int) -> tuple[str, str, str]:
-    """Colour, dash and marker of the method, or domain, at this place: the first 28 differ."""
-    turn = place // len(COLOURS) % len(DASHES)
-    return COLOURS[place % len(COLOURS)], DASHES[turn], MARKERS[turn]
+def style(index: int) -> tuple[str, str, str]:
+    """Colour, dash and marker for the method or domain with this index; the first 28 are different."""
+    turn = index // len(COLOURS) % len(DASHES)
+    return COLOURS[index % len(COLOURS)], DASHES[turn], MARKERS[turn]
 
 
 def shortened(name: str, limit: int = 24) -> str:
@@ -71,13 +73,13 @@ def shortened(name: str, limit: int = 24) -> str:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG, the same bytes each time. Text stays text, so that the browser shapes any script."""
+    """The figure as SVG, the same bytes each time. Text stays text, so the browser can render any script."""
     drawn = _saved(figure, "svg", dict.fromkeys(("Creator", "Date", "Format", "Type")))
     return drawn.replace(b"'DejaVu Sans'", b"system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif")
 
 
 def png(figure: Figure, dpi: int = 110) -> bytes:
-    """The figure as pixels: for thousands of points and for photographs smaller than as SVG."""
+    """The figure as PNG: smaller than SVG for thousands of points and for photographs."""
     return _saved(figure, "png", {"Software": None}, dpi)
 
 
@@ -86,15 +88,15 @@ def pdf(figure: Figure) -> bytes:
     return _saved(figure, "pdf", dict.fromkeys(("Creator", "Producer", "CreationDate")))
 
 
-def _saved(figure: Figure, kind: str, nothing: dict[str, None], dpi: int = 150) -> bytes:
-    """The figure as `kind`, without the entries of `nothing`, which would change with time and version."""
+def _saved(figure: Figure, kind: str, removed: dict[str, None], dpi: int = 150) -> bytes:
+    """The figure as `kind`, without the metadata `removed`, which would change with time and version."""
     import matplotlib
 
     out = io.BytesIO()
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "ltds", "font.family": ["DejaVu Sans"]}
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        # A glyph that our font lacks is only measured with it; the browser draws it with one that has it.
+        # A glyph that is missing in our font only affects measuring; the browser has a font that draws it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        figure.savefig(out, format=kind, metadata=nothing, dpi=dpi)
+        figure.savefig(out, format=kind, metadata=removed, dpi=dpi)
     return out.getvalue()

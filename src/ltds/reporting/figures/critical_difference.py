@@ -1,48 +1,70 @@
-"""Mean ranks on a line: methods that a bar joins are not told apart by Nemenyi's test."""
+"""Mean ranks on a line; a bar joins methods that do not differ significantly in Nemenyi's test."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltds.reporting.figures.canvas import COLOURS, INK, QUIET, blank, shortened
+from ltds.evaluation.significance import cliques
+from ltds.reporting.answer import ACC_U
+from ltds.reporting.comparison import ranking
+from ltds.reporting.comparison_table import p_text
+from ltds.reporting.figures.canvas import COLOURS, GREY, INK, new_figure, shortened
+from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.figures.drawing import Drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
+def draw(context: FigureContext) -> Iterator[Drawing]:
+    ranked = ranking(context.dataset, ACC_U)
+    if ranked is None or len(ranked.mean_ranks) < 3 or ranked.blocks < 2:
+        return
+    means = list(ranked.mean_ranks.values())
+    by_rank = sorted(ranked.mean_ranks.items(), key=lambda item: item[1])
+    yield Drawing(
+        critical_difference(means, list(ranked.mean_ranks), ranked.gap, cliques(means, ranked.gap)),
+        "Mean ranks in Acc-U",
+        f"Over {ranked.blocks} pairs of held-out domain and seed that every method has; Friedman test: p = "
+        f"{p_text(ranked.friedman_p)}. Methods joined by a bar do not differ significantly in Nemenyi's test. The test "
+        "assumes independent pairs, so the true critical difference is at least as large as the one drawn.",
+        "; ".join(f"{name}: {rank:.2f}" for name, rank in by_rank) + f"; critical difference {ranked.gap:.2f}.",
+    )
+
+
 def critical_difference(
     mean_ranks: Sequence[float], methods: Sequence[str], gap: float, joined: Sequence[tuple[float, float]]
 ) -> Figure:
-    """A line from rank 1 (left, best) to M with each method's mean rank, the critical `gap`, a bar for each stretch.
+    """A line from rank 1 (left, best) to M with the mean rank of each method, the critical `gap`, and the bars.
 
-    mean_ranks (M,) in the order of `methods`; `joined` are (first, last) mean ranks less than `gap` apart.
+    mean_ranks (M,) in the order of `methods`; `joined`: (first, last) mean rank of each bar.
     """
     count = len(methods)
     order = np.argsort(mean_ranks, kind="stable")
     left = math.ceil(count / 2)
     bars = 0.3 * len(joined) + 0.25
     depth = bars + 0.42 * left
-    figure = blank(9, 0.9 + 0.62 * depth)
+    figure = new_figure(9, 0.9 + 0.62 * depth)
     axes = figure.subplots()
     margin = 0.42 * max(1, count - 1)
     axes.set_xlim(1 - margin, count + margin)
     axes.set_ylim(-depth, 0.95)
     axes.axis("off")
     _ruler(axes, count, gap)
-    for place, (first, last) in enumerate(joined):
-        y = -0.25 - 0.3 * place
+    for i, (first, last) in enumerate(joined):
+        y = -0.25 - 0.3 * i
         axes.plot([first, last], [y, y], color=COLOURS[1], linewidth=4, solid_capstyle="round")
-    for place, method in enumerate(order):
-        is_left = place < left
-        y = -bars - 0.42 * (place if is_left else count - 1 - place) - 0.1
+    for i, method in enumerate(order):
+        is_left = i < left
+        y = -bars - 0.42 * (i if is_left else count - 1 - i) - 0.1
         end = 1 - 0.06 * margin if is_left else count + 0.06 * margin
         rank = mean_ranks[method]
-        axes.plot([rank, rank, end], [0, y, y], color=QUIET, linewidth=0.9)
+        axes.plot([rank, rank, end], [0, y, y], color=GREY, linewidth=0.9)
         axes.plot([rank], [0], "o", color=COLOURS[0], markersize=5)
         name = shortened(methods[method])
         text = f"{name}  {rank:.2f}" if is_left else f"{rank:.2f}  {name}"
@@ -52,11 +74,11 @@ def critical_difference(
 
 
 def _ruler(axes: Axes, count: int, gap: float) -> None:
-    """Whole ranks above the line, and the length of the critical gap above them."""
+    """Integer ranks above the line, and the length of the critical gap above them."""
     axes.plot([1, count], [0, 0], color=INK, linewidth=1.2)
     for rank in range(1, count + 1):
         axes.plot([rank, rank], [0, 0.09], color=INK, linewidth=1)
-        axes.text(rank, 0.16, str(rank), ha="center", va="bottom", fontsize=8, color=QUIET)
+        axes.text(rank, 0.16, str(rank), ha="center", va="bottom", fontsize=8, color=GREY)
     shown = min(gap, count - 1)
     axes.plot([1, 1 + shown], [0.62, 0.62], color=COLOURS[1], linewidth=1.6, marker="|", markersize=7)
     more = " (longer than the line)" if gap > count - 1 else ""

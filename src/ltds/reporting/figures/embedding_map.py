@@ -1,61 +1,99 @@
-"""t-SNE of test features: does a method sort images by class, or by domain?"""
+"""t-SNE of test features: do they cluster by class or by domain?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.reporting.figures.canvas import INK, QUIET, blank, key, shortened, style
+from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.features import FeatureTable
+from ltds.reporting.class_accuracy import head_to_tail
+from ltds.reporting.figures.canvas import GREY, INK, legend, new_figure, shortened, style
+from ltds.reporting.figures.context import FigureContext, run_note, stored_features
+from ltds.reporting.figures.drawing import MODEL_INTERNALS, Drawing
+from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
-class Cloud:
-    """A method's images: places (N,2), domains (N,) as indices of names, ranks (N,), 0 for the most frequent class."""
+class FeatureMap:
+    """The images of a method: points (N,2), domain ids (N,), and ranks of the classes (N,), 0 for the most frequent."""
 
-    places: Floats
-    domains: NDArray[np.int64]
-    ranks: NDArray[np.int64]
+    points: Floats
+    domains: Ints
+    ranks: Ints
 
 
-def embedding_map(clouds: Mapping[str, Cloud], domains: Sequence[str], classes: int) -> Figure:
-    """A column for each method: above its images coloured by domain, below the same images by class, head to tail."""
-    figure = blank(max(5.5, 3.3 * len(clouds) + 0.6), 6.8)
-    panels = figure.subplots(2, len(clouds), squeeze=False)
-    for column, (method, cloud) in enumerate(clouds.items()):
+IMAGES = 600  # of a map: more take long, and cover each other
+
+
+def draw(context: FigureContext) -> Iterator[Drawing]:
+    runs = context.compared_runs
+    tables = {label: table for label, run in runs.items() if (table := stored_features(run))}
+    if not tables:
+        return
+    projected = {label: feature_map(runs[label], table) for label, table in tables.items()}
+    maps = {label: one for label, (one, _) in projected.items()}
+    technique = next(iter(projected.values()))[1]
+    task = next(iter(runs.values())).task
+    names = [f"{name} (held out)" if name == task.held_out else name for name in task.domains]
+    count = len(next(iter(maps.values())).points)
+    missing = "" if technique == "t-SNE" else " For t-SNE, install 'ltds[figures]' and make the report again."
+    yield Drawing(
+        embedding_map(maps, names, len(task.classes)),
+        f"Test features ({technique})",
+        "Top: coloured by domain; bottom: by class. If features ignore the domain, colours mix at the top and form "
+        f"clusters at the bottom. The same {count} test images for each method. {run_note(runs)}{missing}",
+        f"{technique} of the features of {count} test images for {', '.join(maps)}.",
+        MODEL_INTERNALS,
+        pixels=True,
+    )
+
+
+def feature_map(run: Run, table: FeatureTable) -> tuple[FeatureMap, str]:
+    """The first images of the table in two dimensions, and the technique that was used."""
+    rank = np.empty(len(run.task.classes), dtype=np.int64)
+    rank[head_to_tail(run.task.class_counts)] = np.arange(len(rank))
+    points, technique = project_to_plane(table.features[:IMAGES])
+    return FeatureMap(points, table.domains[:IMAGES], rank[table.labels[:IMAGES]]), technique
+
+
+def embedding_map(maps: Mapping[str, FeatureMap], domains: Sequence[str], classes: int) -> Figure:
+    """A column for each method: at the top its images coloured by domain, at the bottom by class, head to tail."""
+    figure = new_figure(max(5.5, 3.3 * len(maps) + 0.6), 6.8)
+    panels = figure.subplots(2, len(maps), squeeze=False)
+    for column, (method, one) in enumerate(maps.items()):
         upper, lower = panels[:, column]
         upper.set_title(shortened(method, 40), fontsize=9, color=INK, loc="left", parse_math=False)
-        size = 60 / max(1, len(cloud.places) / 150) ** 0.6
+        size = 60 / max(1, len(one.points) / 150) ** 0.6
         for domain in range(len(domains)):
             colour, _, marker = style(domain)
-            own = cloud.places[cloud.domains == domain]
-            upper.scatter(*own.T, s=size, color=colour, marker=marker, alpha=0.75, linewidths=0)
+            points = one.points[one.domains == domain]
+            upper.scatter(*points.T, s=size, color=colour, marker=marker, alpha=0.75, linewidths=0)
         limits = {"vmin": 0, "vmax": max(1, classes - 1)}
-        image = lower.scatter(*cloud.places.T, s=size, c=cloud.ranks, cmap="viridis", linewidths=0, **limits)
+        image = lower.scatter(*one.points.T, s=size, c=one.ranks, cmap="viridis", linewidths=0, **limits)
         for axes in (upper, lower):
             _bare(axes)
-    key(figure, panels[0, 0].collections[: len(domains)], domains, "outside upper left", columns=5)
+    legend(figure, panels[0, 0].collections[: len(domains)], domains, "outside upper left", columns=5)
     bar = figure.colorbar(image, ax=list(panels[1]), fraction=0.025, pad=0.02, ticks=[0, max(1, classes - 1)])
     bar.ax.invert_yaxis()
     bar.ax.set_yticklabels(["head", "tail"])
-    bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
+    bar.ax.tick_params(labelsize=8, colors=GREY, length=0)
     bar.outline.set_visible(False)
     return figure
 
 
-def flattened(features: NDArray[np.floating]) -> tuple[Floats, str]:
-    """(N,2) places, the same each time, and how they were found: by t-SNE, where scikit-learn is installed.
+def project_to_plane(features: NDArray[np.floating]) -> tuple[Floats, str]:
+    """(N,2) points, the same each time, and the technique: t-SNE if scikit-learn is installed. features (N,D).
 
-    features (N,D). t-SNE gets their 50 principal components, as its authors do: they keep what it can show.
+    t-SNE gets the first 50 principal components, as its authors recommend.
     """
     try:
         from sklearn.manifold import TSNE
@@ -64,7 +102,7 @@ def flattened(features: NDArray[np.floating]) -> tuple[Floats, str]:
         return principal(features, 2), "principal components"
     if len(features) < 5:
         return principal(features, 2), "principal components"
-    with threadpool_limits(1):  # on a busy machine threads wait for each other ten times as long as they work
+    with threadpool_limits(1):  # on a busy machine several threads are ten times slower than one
         main = principal(features, 50)
         start = main[:, :2] / max(float(main[:, 0].std()), 1e-12) * 1e-4
         perplexity = min(30.0, (len(features) - 1) / 3)
@@ -73,16 +111,16 @@ def flattened(features: NDArray[np.floating]) -> tuple[Floats, str]:
 
 
 def principal(features: NDArray[np.floating], count: int) -> Floats:
-    """(N, 2..count) the features (N,D) along the axes in which they vary most."""
-    cloud = features.astype(np.float64)
-    centred = cloud - cloud.mean(axis=0)
+    """(N, 2..count) the features (N,D) along the axes of largest variance."""
+    values = features.astype(np.float64)
+    centred = values - values.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    found = centred @ axes[:count].T
-    return np.pad(found, ((0, 0), (0, max(0, 2 - found.shape[1]))))
+    components = centred @ axes[:count].T
+    return np.pad(components, ((0, 0), (0, max(0, 2 - components.shape[1]))))
 
 
 def _bare(axes: Axes) -> None:
-    """No ticks: the axes of t-SNE mean nothing."""
+    """No ticks: the axes of t-SNE have no meaning."""
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set_color("#e3e5e8")

@@ -1,31 +1,46 @@
-"""Accuracy from head to tail: what each method does with classes that have few training images."""
+"""Accuracy from head to tail: how each method copes with classes that have few training images."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.reporting.figures.canvas import INK, blank, key, label_classes, quiet, style
+from ltds.reporting.class_accuracy import class_accuracy
+from ltds.reporting.figures.canvas import INK, clean_axes, label_classes, legend, new_figure, style
+from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.figures.drawing import Drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def draw(context: FigureContext) -> Iterator[Drawing]:
+    dataset = context.dataset
+    images, accuracy, trained = class_accuracy(dataset)
+    if trained:
+        yield Drawing(
+            frequency(images, accuracy, list(dataset.rows), [dataset.classes[c] for c in trained]),
+            "Accuracy from head to tail",
+            "A line that falls to the right is a method that is worse on rare classes.",
+            "Accuracy of each class for each method; the table of classes below has the same numbers.",
+        )
+
+
 def frequency(
     images: NDArray[np.float64], accuracy: NDArray[np.float64], methods: Sequence[str], classes: Sequence[str]
 ) -> Figure:
-    """A line for each method over classes sorted by training images. images (C,), accuracy (M,C), NaN is no value.
+    """A line for each method over classes sorted by training images. images (C,), accuracy (M,C), NaN: no value.
 
-    Dots are classes; a line is the running mean over about a tenth of them.
+    Dots are classes; the line is a running mean over about a tenth of them.
     """
     order = np.argsort(-images, kind="stable")
-    figure = blank(9, 4.6)
+    figure = new_figure(9, 4.6)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    quiet(upper)
-    quiet(lower)
+    clean_axes(upper)
+    clean_axes(lower)
     handles = []
     for m, row in enumerate(accuracy[:, order] * 100):
         colour, dash, _ = style(m)
@@ -33,7 +48,7 @@ def frequency(
         handles += upper.plot(running_mean(row, max(3, len(row) // 10)), dash, color=colour, linewidth=1.8)
     upper.set_ylim(-2, 102)
     upper.set_ylabel("Accuracy %", fontsize=9, color=INK)
-    key(upper, handles, methods)
+    legend(upper, handles, methods)
     lower.bar(range(len(order)), images[order], color="#c4c8cf", width=0.75)
     lower.set_yscale("log")
     lower.tick_params(axis="y", which="minor", left=False)
@@ -43,7 +58,7 @@ def frequency(
 
 
 def running_mean(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """(C,) mean over the `width` nearest entries, cut at the ends; NaN entries do not count."""
+    """(C,) mean over the `width` nearest entries, fewer at the ends; NaN entries are ignored."""
     known = np.isfinite(values)
     window = np.ones(width)
     total = np.convolve(np.where(known, values, 0), window, mode="full")

@@ -1,29 +1,33 @@
-"""Open set: how known and open images score, what each threshold gives, and the OSCR curve."""
+"""Open set: confidence of known and open images, the rates at each threshold, and the OSCR curve."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltds.reporting.figures.canvas import COLOURS, INK, QUIET, blank, key, quiet, shortened
+from ltds.evaluation.arrays import Floats
+from ltds.evaluation.metrics import harmonic
+from ltds.evaluation.openset import OpenSetScores, oscr_curve, rates
+from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, legend, new_figure, shortened
+from ltds.reporting.figures.context import FigureContext, run_note
+from ltds.reporting.figures.drawing import OPEN_CLASSES, Drawing
+from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 BINS = 20
+POINTS = 200  # of a curve over thresholds
 
 
 @dataclass(frozen=True)
-class OpenSet:
-    """Scores of known (N,) and open (M,) images; a, b and h (T,) over thresholds (T,); the OSCR curve x, y (L,).
+class OpenSetCurves:
+    """Confidence of known (N,) and open (M,) images; a, b and h (T,) over thresholds (T,); the OSCR curve x, y (L,).
 
-    `marked`: thresholds by the name of the rule that chose them.
+    `marked`: name of a rule -> the threshold that it chose.
     """
 
     known: Floats
@@ -37,13 +41,47 @@ class OpenSet:
     marked: Mapping[str, float]
 
 
-def open_set(cases: Mapping[str, OpenSet]) -> Figure:
+def draw(context: FigureContext) -> Iterator[Drawing]:
+    runs = context.compared_runs
+    computed = {label: open_set_curves(runs[label], scores) for label, scores in context.open_set_scores.items()}
+    cases = {label: case for label, case in computed.items() if case}
+    if cases:
+        yield Drawing(
+            open_set(cases),
+            "Known and open images",
+            "The less the histograms overlap, the better open classes are detected. a: known images accepted and "
+            f"correct, b: open images rejected, H: their harmonic mean at each threshold. {run_note(runs)}",
+            "; ".join(f"{label}: best H {100 * case.h.max():.1f} %" for label, case in cases.items()) + ".",
+            OPEN_CLASSES,
+        )
+
+
+def open_set_curves(run: Run, scores: OpenSetScores) -> OpenSetCurves | None:
+    """Confidences, rates and curve of a run; None without known or without open images."""
+    thresholds = np.linspace(0, 1, POINTS + 1)
+    both, curve = rates(scores, thresholds), oscr_curve(scores)
+    if both is None or curve is None:
+        return None
+    known, opened = scores.confidence[scores.known], scores.confidence[~scores.known]
+    kept = np.unique(np.linspace(0, len(curve[0]) - 1, POINTS + 1).round().astype(np.int64))
+    x, y = curve[0][kept] / len(opened), curve[1][kept] / len(known)
+    return OpenSetCurves(known, opened, thresholds, *both, harmonic(*both), x, y, _thresholds(run))
+
+
+def _thresholds(run: Run) -> Mapping[str, float]:
+    """The thresholds with which the metrics of the run were computed."""
+    names = {"h_oracle": "oracle", "h_fixed": "fixed"}
+    values = {word: run.metrics.choices.get(name, {}).get("threshold") for name, word in names.items()}
+    return {word: float(value) for word, value in values.items() if isinstance(value, int | float)}
+
+
+def open_set(cases: Mapping[str, OpenSetCurves]) -> Figure:
     """A row for each method: histograms of max softmax, a, b and H over the threshold, and the OSCR curve."""
-    figure = blank(9, 2.7 * len(cases))
+    figure = new_figure(9, 2.7 * len(cases))
     panels = figure.subplots(len(cases), 3, squeeze=False)
     for line, (method, case) in zip(panels, cases.items(), strict=True):
         for axes in line:
-            quiet(axes)
+            clean_axes(axes)
         line[0].set_title(shortened(method, 40), fontsize=9, color=INK, loc="left", parse_math=False)
         _histograms(line[0], case)
         _rates(line[1], case)
@@ -51,39 +89,39 @@ def open_set(cases: Mapping[str, OpenSet]) -> Figure:
     return figure
 
 
-def _histograms(axes: Axes, case: OpenSet) -> None:
+def _histograms(axes: Axes, case: OpenSetCurves) -> None:
     edges = np.linspace(0, 1, BINS + 1)
     handles = []
     for scores, colour, dash in ((case.known, COLOURS[0], "-"), (case.opened, COLOURS[1], "--")):
         share = np.histogram(scores, edges)[0] / max(1, len(scores)) * 100
         handles.append(axes.stairs(share, edges, color=colour, linewidth=1.6, linestyle=dash))
         axes.stairs(share, edges, color=colour, fill=True, alpha=0.15)
-    key(axes, handles, ["known", "open"])
-    axes.set_xlabel("Max softmax", fontsize=8, color=QUIET)
+    legend(axes, handles, ["known", "open"])
+    axes.set_xlabel("Max softmax", fontsize=8, color=GREY)
     axes.set_ylabel("Images %", fontsize=8, color=INK)
 
 
-def _rates(axes: Axes, case: OpenSet) -> None:
+def _rates(axes: Axes, case: OpenSetCurves) -> None:
     lines = ((case.a, COLOURS[0], "-"), (case.b, COLOURS[1], "--"), (case.h, COLOURS[6], "-"))
     handles = []
     for values, colour, dash in lines:
         handles += axes.plot(case.thresholds, values * 100, dash, color=colour, linewidth=1.6)
-    for place, (name, threshold) in enumerate(case.marked.items()):
-        axes.axvline(threshold, color=QUIET, linewidth=0.8, linestyle=":")
-        axes.text(threshold, 99 - 9 * place, f" {name}", fontsize=7, color=QUIET, va="top")
+    for i, (name, threshold) in enumerate(case.marked.items()):
+        axes.axvline(threshold, color=GREY, linewidth=0.8, linestyle=":")
+        axes.text(threshold, 99 - 9 * i, f" {name}", fontsize=7, color=GREY, va="top")
     axes.set_ylim(0, 100)
     axes.set_xlim(0, 1)
     axes.legend(handles, ["a", "b", "H"], frameon=False, fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
-    axes.set_xlabel("Threshold", fontsize=8, color=QUIET)
+    axes.set_xlabel("Threshold", fontsize=8, color=GREY)
     axes.set_ylabel("%", fontsize=8, color=INK)
 
 
-def _curve(axes: Axes, case: OpenSet) -> None:
+def _curve(axes: Axes, case: OpenSetCurves) -> None:
     axes.plot(case.x * 100, case.y * 100, color=COLOURS[2], linewidth=1.6)
     axes.fill_between(case.x * 100, case.y * 100, color=COLOURS[2], alpha=0.12, linewidth=0)
     area = 100 * float((np.diff(case.x) * (case.y[1:] + case.y[:-1])).sum() / 2)
     axes.text(96, 5, f"OSCR {area:.1f}", fontsize=8, color=INK, ha="right")
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 100)
-    axes.set_xlabel("Open images accepted %", fontsize=8, color=QUIET)
-    axes.set_ylabel("Known, accepted and right %", fontsize=8, color=INK)
+    axes.set_xlabel("Open images accepted %", fontsize=8, color=GREY)
+    axes.set_ylabel("Known, accepted and correct %", fontsize=8, color=INK)

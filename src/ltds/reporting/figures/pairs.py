@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltds.reporting.figures.canvas import ABSENT, INK, QUIET, blank, label_classes, label_domains, shortened
+from ltds.evaluation.arrays import Floats, Ints, Mask
+from ltds.reporting.class_accuracy import head_to_tail, mean_known
+from ltds.reporting.figures.canvas import ABSENT, GREY, INK, label_classes, label_domains, new_figure, shortened
+from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.figures.drawing import Drawing
+from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+PANELS = 4  # the matrices of more methods do not fit on a screen
+GROUP = "Accuracy of each class in each domain"
+
+
+def draw(context: FigureContext) -> Iterator[Drawing]:
+    """A figure for each held-out domain, with the matrix of the leader first."""
+    dataset = context.dataset
+    labels = sorted(dataset.rows, key=lambda label: label != context.leader)
+    order = head_to_tail(dataset.class_images().sum(axis=0))
+    for held_out in dataset.held_out:
+        runs = {label: [run for run in dataset.rows[label] if run.held_out == held_out] for label in labels}
+        matrices = {label: values for label in labels if (values := pair_accuracy(runs[label])) is not None}
+        if matrices:
+            task = next(run.task for members in runs.values() for run in members)
+            names = [f"{d} (held out)" if d == task.held_out else d for d in task.domains]
+            more = f" The first {PANELS} of {len(matrices)} methods are shown." if len(matrices) > PANELS else ""
+            yield Drawing(
+                pairs(dict(list(matrices.items())[:PANELS]), task.seen_in_domain, order, task.classes, names),
+                f"{GROUP}, held out: {held_out}",
+                f"Dots mark pairs without training images: pale cells with a dot show the cost of domain shift.{more}",
+                _describe(matrices, task.seen_in_domain),
+                GROUP,
+                held_out=held_out,
+            )
+
+
+def pair_accuracy(runs: Iterable[Run]) -> Floats | None:
+    """(all domains, C): mean over these runs of the accuracy of each pair; None if no run has it."""
+    matrices = [run.metrics.pairs.accuracy for run in runs if run.metrics.pairs]
+    return mean_known(np.array(matrices, dtype=np.float64)) if matrices else None
+
 
 def pairs(
-    accuracy: Mapping[str, NDArray[np.float64]],
-    seen: NDArray[np.bool_],
-    order: NDArray[np.int64],
+    accuracy: Mapping[str, Floats],
+    seen: Mask,
+    order: Ints,
     classes: Sequence[str],
     domains: Sequence[str],
 ) -> Figure:
     """A matrix for each method, (all domains, C), classes in `order` (C,); a dot marks a pair without training images.
 
-    NaN, a pair without test images, is left grey.
+    Grey: NaN, a pair without test images.
     """
-    figure = blank(9, 0.7 + len(accuracy) * (0.5 + 0.26 * len(domains)))
+    figure = new_figure(9, 0.7 + len(accuracy) * (0.5 + 0.26 * len(domains)))
     panels = figure.subplots(len(accuracy), 1, sharex=True, squeeze=False)[:, 0]
     rows, columns = np.nonzero(~seen[:, order])
     size = 7 if len(classes) <= 60 else 0.8
@@ -38,11 +73,21 @@ def pairs(
         axes.scatter(columns, rows, s=size, c=colours, linewidths=0, rasterized=len(rows) > 600)
         axes.set_title(shortened(method, 60), fontsize=9, color=INK, loc="left", parse_math=False)
         axes.spines[:].set_visible(False)
-        axes.tick_params(colors=QUIET, bottom=False)
+        axes.tick_params(colors=GREY, bottom=False)
         label_domains(axes, domains)
     label_classes(panels[-1], [classes[c] for c in order])
     bar = figure.colorbar(image, ax=list(panels), fraction=0.02, pad=0.01)
     bar.set_label("Accuracy %", fontsize=9, color=INK)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
+    bar.ax.tick_params(labelsize=8, colors=GREY, length=0)
     return figure
+
+
+def _describe(matrices: Mapping[str, Floats], seen: Mask) -> str:
+    """The matrices as text: mean accuracy over seen and over unseen pairs."""
+    sentences = []
+    for label, values in matrices.items():
+        known = (values[mask & np.isfinite(values)] for mask in (seen, ~seen))
+        means = [f"{100 * chosen.mean():.1f} %" if chosen.size else "no value" for chosen in known]
+        sentences.append(f"{label}: {means[0]} over seen pairs, {means[1]} over unseen ones")
+    return "; ".join(sentences) + "."

@@ -1,43 +1,70 @@
-"""Reliability: does a confidence of 80 % mean right in 80 of 100 cases?"""
+"""Reliability: are predictions with a confidence of 80 % correct in 80 of 100 cases?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltds.reporting.figures.canvas import COLOURS, INK, QUIET, blank, quiet, shortened
+from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.metrics import calibration_bins, expected_calibration_error
+from ltds.evaluation.openset import OpenSetScores
+from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, new_figure, shortened
+from ltds.reporting.figures.context import FigureContext, run_note
+from ltds.reporting.figures.drawing import OPEN_CLASSES, Drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
-class Reliability:
-    """images (B,) in each of B equal bins of confidence, their mean confidence and accuracy (B,), NaN where empty."""
+class ReliabilityBins:
+    """Images (B,) in B equally wide bins of confidence, their mean confidence and accuracy (B,); NaN in empty bins."""
 
-    images: NDArray[np.int64]
+    images: Ints
     confidence: Floats
     accuracy: Floats
     ece: float
 
 
-def reliability(cases: Mapping[str, Reliability]) -> Figure:
-    """A panel for each method: bars of accuracy, a mark at the mean confidence of each bin, and how full bins are."""
-    figure = blank(max(4.5, 2.9 * len(cases)), 3.7)
+def draw(context: FigureContext) -> Iterator[Drawing]:
+    computed = {label: reliability_bins(scores) for label, scores in context.open_set_scores.items()}
+    cases = {label: case for label, case in computed.items() if case}
+    if cases:
+        yield Drawing(
+            reliability(cases),
+            "Reliability",
+            "A bar that ends below the dashed line means overconfidence; the orange line shows by how much. "
+            f"{run_note(context.compared_runs)}",
+            "; ".join(f"{label}: ECE {100 * case.ece:.1f} %" for label, case in cases.items()) + ".",
+            OPEN_CLASSES,
+        )
+
+
+def reliability_bins(scores: OpenSetScores) -> ReliabilityBins | None:
+    """Bins of confidence over images of known classes, the same as for the metric ECE; None without such images."""
+    confidence, correct = scores.confidence[scores.known], scores.correct[scores.known]
+    ece = expected_calibration_error(confidence, correct)
+    if ece is None:
+        return None
+    images, confidence_sum, correct_count = calibration_bins(confidence, correct)
+    count = np.where(images > 0, images, np.nan)
+    return ReliabilityBins(images, confidence_sum / count, correct_count / count, ece)
+
+
+def reliability(cases: Mapping[str, ReliabilityBins]) -> Figure:
+    """A panel for each method: bars of accuracy, a mark at the mean confidence of each bin, and images per bin."""
+    figure = new_figure(max(4.5, 2.9 * len(cases)), 3.7)
     upper, lower = figure.subplots(2, len(cases), squeeze=False, sharex=True, height_ratios=[3, 1])
-    for place, (method, case) in enumerate(cases.items()):
+    for i, (method, case) in enumerate(cases.items()):
         bins = len(case.images)
         middles = (np.arange(bins) + 0.5) / bins
         full = np.flatnonzero(case.images)
-        axes = upper[place]
-        quiet(axes)
-        axes.plot([0, 1], [0, 100], color=QUIET, linewidth=0.9, linestyle="--")
+        axes = upper[i]
+        clean_axes(axes)
+        axes.plot([0, 1], [0, 100], color=GREY, linewidth=0.9, linestyle="--")
         axes.bar(middles[full], case.accuracy[full] * 100, width=0.85 / bins, color=COLOURS[0], alpha=0.75)
         gap = (case.accuracy[full] * 100, case.confidence[full] * 100)
         axes.vlines(case.confidence[full], *gap, color=COLOURS[1], linewidth=1.4)
@@ -46,9 +73,9 @@ def reliability(cases: Mapping[str, Reliability]) -> Figure:
         axes.set_xlim(0, 1)
         axes.set_title(shortened(method, 34), fontsize=9, color=INK, loc="left", parse_math=False)
         axes.text(0.04, 92, f"ECE {100 * case.ece:.1f}", fontsize=8, color=INK)
-        quiet(lower[place])
-        lower[place].bar(middles, case.images / max(1, case.images.sum()) * 100, width=0.85 / bins, color="#c4c8cf")
-        lower[place].set_xlabel("Confidence (max softmax)", fontsize=8, color=QUIET)
+        clean_axes(lower[i])
+        lower[i].bar(middles, case.images / max(1, case.images.sum()) * 100, width=0.85 / bins, color="#c4c8cf")
+        lower[i].set_xlabel("Confidence (max softmax)", fontsize=8, color=GREY)
     upper[0].set_ylabel("Accuracy %", fontsize=9, color=INK)
     lower[0].set_ylabel("Images %", fontsize=9, color=INK)
     return figure

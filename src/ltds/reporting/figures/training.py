@@ -2,38 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltds.reporting.figures.canvas import COLOURS, INK, QUIET, blank, key, quiet
+from ltds.evaluation.arrays import Floats
+from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, legend, new_figure
+from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.figures.drawing import Drawing
+from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
+Curve = tuple[Floats, Floats]  # steps, values
+POINTS = 120  # more points make the file larger without a visible difference
+GROUP = "Training of each method"
+
+
+def draw(context: FigureContext) -> Iterator[Drawing]:
+    """A figure for each method."""
+    for label, runs in context.dataset.rows.items():
+        terms, validation = loss_terms(runs), validation_curves(runs)
+        if terms or validation:
+            yield Drawing(
+                training(terms, validation),
+                f"Training of {label}",
+                "If the loss still falls or the accuracy still rises at the right end, longer training may help.",
+                f"Loss terms ({', '.join(terms)}) averaged over {len(runs)} runs, and validation accuracy of each.",
+                GROUP,
+                method=label,
+            )
+
+
+def loss_terms(runs: Iterable[Run]) -> dict[str, Curve]:
+    """Term -> (steps, mean over runs and neighbouring steps); a single term equals the loss and is shown once."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for line in (line for run in runs for line in run.journal if line.get("kind") == "step"):
+        terms = line.get("terms") or {}
+        shown = terms if len(terms) == 1 else {"total": line.get("loss"), **terms}
+        for name, value in shown.items():
+            if isinstance(value, int | float) and isinstance(line.get("step"), int):
+                points.setdefault(str(name), []).append((line["step"], value))
+    return {name: thinned(*np.array(pairs, dtype=np.float64).T) for name, pairs in points.items()}
+
+
+def validation_curves(runs: Iterable[Run]) -> list[Curve]:
+    """(steps, accuracy as a fraction) of each run that has validation images."""
+    curves = []
+    for run in runs:
+        lines = [line for line in run.journal if line.get("kind") == "validation" and line.get("accuracy") is not None]
+        if lines:
+            steps = np.array([line["step"] for line in lines], dtype=np.float64)
+            curves.append(thinned(steps, np.array([line["accuracy"] for line in lines], dtype=np.float64)))
+    return curves
+
+
+def thinned(steps: Floats, values: Floats, points: int = POINTS) -> Curve:
+    """(P,), (P,) with P at most `points`: means over groups of equally many distinct steps."""
+    distinct, index = np.unique(steps, return_inverse=True)
+    size = -(-len(distinct) // points)
+    bins = index // size
+    count = np.bincount(bins)
+    return np.bincount(bins, weights=steps) / count, np.bincount(bins, weights=values) / count
 
 
 def training(terms: Mapping[str, Curve], validation: Sequence[Curve]) -> Figure:
-    """Left a line for each loss term over steps, right a line for each run's validation accuracy (shares)."""
-    figure = blank(9, 2.9)
+    """Left: a line for each loss term; right: a line for the validation accuracy of each run (fractions)."""
+    figure = new_figure(9, 2.9)
     left, right = figure.subplots(1, 2)
     for axes, name in ((left, "Loss"), (right, "Validation accuracy %")):
-        quiet(axes)
+        clean_axes(axes)
         axes.set_title(name, fontsize=9, color=INK, loc="left")
-        axes.set_xlabel("Step", fontsize=9, color=QUIET)
+        axes.set_xlabel("Step", fontsize=9, color=GREY)
     handles = []
     for i, (steps, values) in enumerate(terms.values()):
         handles += left.plot(steps, values, color=COLOURS[i % len(COLOURS)], linewidth=1.4)
     if handles:
-        key(left, handles, list(terms))
+        legend(left, handles, list(terms))
         left.set_ylim(bottom=min(0, left.get_ylim()[0]))
     for steps, values in validation:
         marker = "o" if len(steps) < 2 else ""
         right.plot(steps, values * 100, color=COLOURS[0], alpha=0.75, linewidth=1.2, marker=marker, markersize=3)
     right.set_ylim(0, 100)
     if not validation:
-        right.text(0.5, 0.5, "no validation images", transform=right.transAxes, ha="center", color=QUIET, fontsize=9)
+        right.text(0.5, 0.5, "no validation images", transform=right.transAxes, ha="center", color=GREY, fontsize=9)
     return figure

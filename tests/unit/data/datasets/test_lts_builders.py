@@ -21,7 +21,7 @@ from ltds.data.datasets.imagenet_lts import ImagenetLtsConfig
 from ltds.data.datasets.lts import LtsConfig
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import missing_styles, read_style_list, require_styles
-from ltds.reporting.paper import paper_table
+from ltds.reporting.paper.matching import paper_table
 
 SHARED = Path(__file__).resolve().parents[4].parent / "shared"
 SMALL = {"n_max": 12, "n_min": 3, "val_per_class": 3, "test_per_class": 5}

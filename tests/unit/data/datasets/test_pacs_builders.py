@@ -18,7 +18,7 @@ from ltds.data.datasets.pacs_odg import ORDERS, PacsOdgConfig
 from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
-from ltds.reporting.paper import paper_table
+from ltds.reporting.paper.matching import paper_table
 
 SHARED = Path(__file__).resolve().parents[4].parent / "shared"
 LETTERS = {"A": "art_painting", "C": "cartoon", "P": "photo", "S": "sketch"}

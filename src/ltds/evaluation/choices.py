@@ -1,0 +1,37 @@
+"""How each number of metrics.json that depends on a choice was chosen, and on which split."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MODEL_RULE = "best mean over source domains of plain validation accuracy, checked after each epoch"
+ORACLE_RULE = "best of 10 thresholds spaced evenly between the smallest and largest max-softmax of the evaluated images"
+RELEASED_RULE = (
+    "best of 10 thresholds spaced evenly between the smallest entry of the probability matrix and its largest"
+)
+FIXED_RULE = "5th percentile of max-softmax over correctly classified source-validation images"
+SHOTS_RULE = "training images over all sources: many > 100, medium 20..100, few < 20"
+
+
+def describe_choices(
+    overall: dict[str, Any],
+    released: tuple[float, float] | None,
+    per_domain: dict[str, dict[str, Any]],
+    threshold: float | None,
+    validated: bool,
+) -> dict[str, dict[str, Any]]:
+    """The "choices" of metrics.json: rule, split and threshold of each choice, and why a number is missing."""
+    images = {"known": overall["known_images"], "open": overall["open_images"]}
+    no_images = " and ".join(f"no test image of {kind} classes" for kind, count in images.items() if not count)
+    no_threshold = "no correctly classified source-validation image" if validated else "no validation predictions"
+    oracle = {"split": "test", "oracle": True, "why": no_images or None}
+    fixed_why = no_images or (no_threshold if threshold is None else None)
+    averaged = [name for name, numbers in per_domain.items() if numbers["known_images"]]
+    return {
+        "model": {"rule": MODEL_RULE, "split": "val"},
+        "h_oracle": {"rule": ORACLE_RULE, "threshold": overall["h_oracle_threshold"], **oracle},
+        "h_released": {"rule": RELEASED_RULE, "threshold": released[1] if released else None, **oracle},
+        "h_fixed": {"rule": FIXED_RULE, "threshold": threshold, "split": "val", "oracle": False, "why": fixed_why},
+        "acc": {"rule": "mean over the domains that have test images of known classes", "domains": averaged},
+        "shots": {"rule": SHOTS_RULE, "split": "train"},
+    }

@@ -1,0 +1,49 @@
+"""Accuracies of groups of classes: many, medium and few training images; seen and unseen domain-class pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ltds.core.task import Task
+from ltds.evaluation import metrics
+from ltds.evaluation.arrays import Ints, Mask
+
+SHOTS = ("many", "medium", "few")
+
+
+def shot_groups(task: Task) -> list[str]:
+    """(C,) "many" (> 100 training images over all sources), "medium" (20..100), "few" (< 20) or "open" (none)."""
+    counts = task.class_counts
+    groups = np.select([counts > 100, counts >= 20, counts > 0], list(SHOTS), "open")
+    return [str(group) for group in groups]
+
+
+def known_mask(task: Task) -> Mask:
+    """(C,) which classes have training images in some source domain."""
+    mask: Mask = task.class_counts > 0
+    return mask
+
+
+def group_accuracies(hits: Ints, images: Ints, seen: Mask, task: Task) -> dict[str, float | None]:
+    """Accuracies on the known classes of some domains. hits, images, seen (domains,C)."""
+    known = known_mask(task)
+    hits, images = hits * known, images * known
+    shots = np.array(shot_groups(task))
+    return {
+        "accuracy": metrics.accuracy(hits, images),
+        "macro_accuracy": metrics.macro_accuracy(hits, images),
+        **{s: metrics.macro_accuracy(hits[:, shots == s], images[:, shots == s]) for s in SHOTS},
+        "seen_pairs": metrics.accuracy(hits[seen], images[seen]),
+        "unseen_pairs": metrics.accuracy(hits[~seen], images[~seen]),
+    }
+
+
+def class_rows(hits: Ints, images: Ints, task: Task) -> list[dict[str, Any]]:
+    """The "per_class" of metrics.json. hits, images (C,)."""
+    columns = (task.classes, task.class_counts.tolist(), shot_groups(task), metrics.accuracies(hits, images), images)
+    return [
+        {"class": name, "train_images": trained, "shot": shot, "accuracy": share, "images": int(count)}
+        for name, trained, shot, share, count in zip(*columns, strict=True)
+    ]

@@ -1,0 +1,52 @@
+"""Small copies of the test images that figures show, stored in the run so that a report never needs the dataset."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltds.core.files import atomic
+
+SIDE = 96
+Thumbnails = Mapping[int, NDArray[np.uint8]]  # row id of the manifest -> (h,w,3)
+
+
+def thumbnail(file: Path) -> NDArray[np.uint8] | None:
+    """(h,w,3), at most SIDE pixels on each side; None if the file cannot be read."""
+    from PIL import Image
+
+    try:
+        with Image.open(file) as image:
+            image.draft("RGB", (SIDE, SIDE))
+            small = image.convert("RGB")
+            small.thumbnail((SIDE, SIDE))
+            return np.asarray(small, dtype=np.uint8)
+    except (OSError, ValueError):
+        return None
+
+
+def make_thumbnails(files: Iterable[tuple[int, Path]]) -> Thumbnails:
+    """Thumbnails from (row id, image file); files that cannot be read are left out."""
+    return {row: image for row, file in files if (image := thumbnail(file)) is not None}
+
+
+def save_thumbnails(file: Path, images: Thumbnails) -> None:
+    """Write the thumbnails to an npz file, one uint8 array per row id."""
+    columns: dict[str, Any] = {str(row): image for row, image in images.items()}
+    with atomic(file) as stream:
+        np.savez_compressed(stream, **columns)
+
+
+def load_thumbnails(file: Path) -> Thumbnails:
+    """The thumbnails in this file; none if it is missing or damaged, because only figures need them."""
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            images = {int(name): stored[name] for name in stored.files}
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+        return {}
+    return {row: image for row, image in images.items() if image.dtype == np.uint8 and image.shape[2:] == (3,)}

@@ -1,0 +1,41 @@
+"""Training images and accuracy of each class, as means over runs. NaN means no value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ltds.evaluation.arrays import Floats, Ints
+from ltds.reporting.dataset import Dataset
+
+
+def class_accuracy(dataset: Dataset) -> tuple[Floats, Floats, list[int]]:
+    """Training images (T,), accuracy (M,T) and the ids of the T classes that some run trained on.
+
+    Both are means over the runs of a method that trained on the class: an open class has no meaningful accuracy.
+    """
+    shape = (len(dataset.rows), len(dataset.classes))
+    accuracy, images = np.full(shape, np.nan), np.full(shape, np.nan)
+    class_ids = {name: c for c, name in enumerate(dataset.classes)}
+    for m, runs in enumerate(dataset.rows.values()):
+        values: dict[int, list[tuple[float, float]]] = {}
+        for row in (row for run in runs for row in run.metrics.per_class):
+            if row.train_images and row.accuracy is not None:
+                values.setdefault(class_ids[row.name], []).append((row.train_images, row.accuracy))
+        for c, pairs in values.items():
+            images[m, c], accuracy[m, c] = np.mean(pairs, axis=0)
+    trained = np.flatnonzero(np.isfinite(accuracy).any(axis=0))
+    return mean_known(images[:, trained]), accuracy[:, trained], trained.tolist()
+
+
+def mean_known(values: Floats) -> Floats:
+    """Mean over the first axis of the values that are not NaN; NaN where all are."""
+    known = np.isfinite(values)
+    count = known.sum(axis=0)
+    total = np.where(known, values, 0).sum(axis=0)
+    mean: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return mean
+
+
+def head_to_tail(images: Ints | Floats) -> Ints:
+    """(C,) class ids from most to fewest images; classes with equally many keep their order."""
+    return np.argsort(-images, kind="stable")

@@ -1,0 +1,1 @@
+"""The HTML page: one file with style, script, tables and figures."""

@@ -1,0 +1,138 @@
+"""ResultTable: means over seeds with marks for best and second, independent of any format."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ltds.evaluation.significance import summary
+from ltds.reporting.cost import Cost, cost_of
+from ltds.reporting.dataset import Dataset
+from ltds.reporting.glossary import DETAIL, MAIN, Metric
+from ltds.reporting.run import Run
+
+AVERAGE = "Average"
+MISSING = "\u2013"  # an en dash
+Mark = Literal["", "best", "second"]
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """Mean, sample standard deviation and 95 % interval over `seeds` seeds, in percent; None: no value."""
+
+    mean: float | None
+    std: float | None
+    seeds: int
+    mark: Mark = ""
+    low: float | None = None
+    high: float | None = None
+
+    def text(self, plus_minus: str = " ± ", one_seed: str = "†", missing: str = MISSING) -> str:
+        """The cell with one decimal, as every format prints it; a single seed is marked with `one_seed`."""
+        if self.mean is None:
+            return missing
+        return f"{self.mean:.1f}{one_seed}" if self.std is None else f"{self.mean:.1f}{plus_minus}{self.std:.1f}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric, on one held-out domain or averaged over all of them."""
+
+    group: str
+    metric: Metric
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """Rows of one cell per column. `costs`: one per row, printed after the cells, or empty."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
+    costs: tuple[Cost, ...] = ()
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The groups of columns with the number of columns in each."""
+        names = dict.fromkeys(column.group for column in self.columns)
+        return [(name, sum(column.group == name for column in self.columns)) for name in names]
+
+    @property
+    def has_spread(self) -> bool:
+        return any(cell.std is not None for _, cells in self.rows for cell in cells)
+
+
+def main_table(dataset: Dataset) -> ResultTable:
+    """The paper's table: Acc-U, Acc and H (oracle) of each held-out domain, then their averages; then the cost."""
+    averaged = (AVERAGE,) if len(dataset.held_out_only) > 1 else ()
+    columns = [Column(group, metric) for group in (*dataset.held_out, *averaged) for metric in MAIN]
+    costs = tuple(cost_of(runs) for runs in dataset.rows.values())
+    return replace(_table(dataset, dataset.name, columns), costs=costs)
+
+
+def detail_table(dataset: Dataset) -> ResultTable:
+    """All other metrics, averaged over the held-out domains."""
+    group = detail_group(dataset)
+    return _table(dataset, f"{dataset.name}: details", [Column(group, metric) for metric in DETAIL])
+
+
+def detail_group(dataset: Dataset) -> str:
+    """What a single number of a method refers to: the average, or the only domain."""
+    return AVERAGE if len(dataset.held_out_only) > 1 else (dataset.held_out_only or dataset.held_out)[0]
+
+
+def cell_of(dataset: Dataset, label: str, column: Column) -> TableCell:
+    """The cell of one row. An average uses only seeds that have a run for every held-out domain."""
+    values = by_seed(dataset.rows[label], column.metric)
+    if column.group != AVERAGE:
+        return cell(seeds[column.group] for seeds in values.values() if column.group in seeds)
+    needed = dataset.held_out_only
+    complete = [seeds for seeds in values.values() if all(domain in seeds for domain in needed)]
+    return cell(statistics.fmean(seeds[domain] for domain in needed) for seeds in complete)
+
+
+def by_seed(runs: Iterable[Run], metric: Metric) -> dict[int, dict[str, float]]:
+    """Seed -> held-out domain -> the metric as a fraction; undefined values are left out."""
+    values: dict[int, dict[str, float]] = {}
+    for run in runs:
+        value = run.metrics.summary.get(metric.key)
+        if value is not None:
+            values.setdefault(run.seed, {})[run.held_out] = value
+    return values
+
+
+def cell(fractions: Iterable[float]) -> TableCell:
+    """The cell of these values, one per seed."""
+    seeds = summary([100 * fraction for fraction in fractions])
+    return (
+        TableCell(seeds.mean, seeds.sd, seeds.n, low=seeds.low, high=seeds.high) if seeds else TableCell(None, None, 0)
+    )
+
+
+def ranked(cells: Sequence[TableCell], higher_is_better: bool) -> list[TableCell]:
+    """The cells of a column, marked best and second if two or more have a value.
+
+    Values that are printed the same count as equal. A value of one seed can be the best, but it is never marked,
+    because it may be luck.
+    """
+    means = [round(c.mean, 1) for c in cells if c.mean is not None]
+    if len(means) < 2:
+        return list(cells)
+    order = sorted(set(means), reverse=higher_is_better)
+    marks: dict[float, Mark] = {order[0]: "best"}
+    if means.count(order[0]) == 1 and len(order) > 1:
+        marks[order[1]] = "second"
+    return [
+        replace(c, mark=marks.get(round(c.mean, 1), "")) if c.mean is not None and c.seeds > 1 else c for c in cells
+    ]
+
+
+def _table(dataset: Dataset, title: str, columns: Sequence[Column]) -> ResultTable:
+    by_column = [
+        ranked([cell_of(dataset, label, column) for label in dataset.rows], column.metric.higher_is_better)
+        for column in columns
+    ]
+    rows = tuple((label, tuple(column[i] for column in by_column)) for i, label in enumerate(dataset.rows))
+    return ResultTable(title, tuple(columns), rows)

@@ -1,0 +1,77 @@
+"""`report`: tables, a page and figures from run directories, written to files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ltds.core.errors import ConfigError
+from ltds.core.files import write_text
+from ltds.core.progress import SILENT, Progress
+from ltds.reporting.collection import Collection, collect
+from ltds.reporting.comparison import check_reference
+from ltds.reporting.figures import FIGURES
+from ltds.reporting.figures.context import ReportFigure
+from ltds.reporting.figures.files import check_image_format, write_figures
+from ltds.reporting.formats import FORMATS
+
+Paths = Path | str | Iterable[Path | str]
+
+
+def report(
+    runs: Paths,
+    out: Paths = (),
+    reference: str | None = None,
+    figures: Path | str | None = None,
+    figure_format: str = "png",
+    extra_figures: Sequence[ReportFigure] = (),
+    progress: Progress = SILENT,
+) -> list[Path]:
+    """Compare runs, and return the files that were written.
+
+    `runs`: run directories, or folders that contain some. `out`: files to write; the ending of each chooses its format
+    (.html, .md, .csv, .tex, .json). `reference`: the method with which the others are compared; by default agg, or the
+    first. `figures`: a folder for every figure as a file, in `figure_format` (png, svg, pdf). `extra_figures`:
+    functions that yield more figures, in the page and in that folder, see `ltds.reporting.figures`.
+    """
+    files = _paths(out)
+    check_outputs(files, figure_format)
+    collection = collect(_paths(runs))
+    check_reference(collection.datasets, reference)
+    return write_report(collection, files, reference, figures, figure_format, extra_figures, progress)
+
+
+def check_outputs(files: Iterable[Path], figure_format: str) -> None:
+    """Raise a ConfigError if a file or the figures cannot be written in their format."""
+    *first, last = FORMATS
+    for file in files:
+        if file.suffix not in FORMATS:
+            known = f"{', '.join(first)} or {last}"
+            raise ConfigError(
+                f"Expected the output file to end in {known}, but got '{file}'. Rename it.", arguments=["out"]
+            )
+    check_image_format(figure_format)
+
+
+def write_report(
+    collection: Collection,
+    files: Sequence[Path],
+    reference: str | None = None,
+    figures: Path | str | None = None,
+    figure_format: str = "png",
+    extra_figures: Sequence[ReportFigure] = (),
+    progress: Progress = SILENT,
+) -> list[Path]:
+    """As `report`, for runs that were collected before."""
+    shown = (*FIGURES, *extra_figures)
+    with progress.track("Writing", len(files)) as advance:
+        for file in files:
+            write_text(file, FORMATS[file.suffix](collection, reference, shown))
+            advance(note=str(file))
+    if figures is None:
+        return list(files)
+    return [*files, *write_figures(collection, Path(figures), figure_format, reference, shown)]
+
+
+def _paths(paths: Paths) -> list[Path]:
+    return [Path(paths)] if isinstance(paths, Path | str) else [Path(path) for path in paths]
