@@ -37,7 +37,8 @@ from ltds.core.types import Batch, Clock
 from ltds.engine.environment import describe_environment
 from ltds.engine.phases import freeze
 from ltds.methods.base import Method, Phase
-from ltds.methods.presets import PRESETS
+from ltds.methods.problem import Problem
+from ltds.methods.registry import METHODS
 from ltds.nn.backbones import BackboneSettings, build_backbone
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -46,7 +47,7 @@ SIZES = {
     "bestiary (32 px, width 24, batch 32)": (32, 32, BackboneSettings(stem="medium", width=24)),
     "64 px, width 64, batch 16": (64, 16, BackboneSettings()),
 }
-METHODS = [
+MEASURED = [
   "agg", "bsce", "dc", "la", "la-posthoc", "equal", "crt", "lws", "tau-norm", "ncm", "remix", "cumix", "mixstyle",
   "mixstyle-bsce", "agg-embeddings", "isda", "mldg", "masf", "epi-fcr", "epi-fcr-bsce", "daml", "daml-warmup", "ltds",
 ]  # fmt: skip
@@ -96,7 +97,7 @@ def whole_runs(size: int, batch: int, settings: BackboneSettings, repeats: int) 
     counts = np.full((DOMAINS, CLASSES), 20)
     counts[:, -5:] = 1  # a tail, without which equal has nothing to spare
     task = Task("bench", tuple(f"c{i}" for i in range(CLASSES)), ("a", "b", "c", "d", "e"), "e", counts)
-    methods = {name: build(name, task, settings) for name in METHODS}
+    methods = {name: build(name, task, settings) for name in MEASURED}
     ways = {
         f"{name}/{phase.name}": step_of(method, phase, batch, size)
         for name, method in methods.items()
@@ -119,21 +120,21 @@ def whole_runs(size: int, batch: int, settings: BackboneSettings, repeats: int) 
 
 
 def build(name: str, task: Task, settings: BackboneSettings) -> Method:
-    preset = PRESETS[name]
-    method = preset.method(
-        preset.method.Config(**preset.settings),
+    entry = METHODS[name]
+    problem = Problem(
         task=task,
         embeddings=ClassEmbeddings(task.classes, torch.randn(CLASSES, 40)),
         backbone=build_backbone(settings),
-        features=8 * settings.width,
+        feature_dim=8 * settings.width,
     )
+    method = entry.method(entry.method.Config(**entry.settings), problem)
     return method.to(memory_format=torch.channels_last) if method.channels_last else method
 
 
 def step_of(method: Method, phase: Phase, batch: int, size: int) -> Callable[[], None]:
     """A step in the middle of the phase, with what it leaves frozen."""
     learnable = frozenset(name for name, p in method.named_parameters() if p.requires_grad)
-    domains = torch.arange(DOMAINS).repeat_interleave(batch * method.batches)
+    domains = torch.arange(DOMAINS).repeat_interleave(batch * method.batches_per_step)
     images = torch.randn(len(domains), 3, size, size)
     data = Batch(images, torch.randint(CLASSES, (len(domains),)), domains, torch.arange(len(domains)))
 

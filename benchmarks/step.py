@@ -40,6 +40,7 @@ from ltds.core.types import Batch, Clock
 from ltds.engine.environment import describe_environment
 from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
+from ltds.methods.problem import Problem
 from ltds.nn.backbones import BackboneSettings, build_backbone
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -72,13 +73,13 @@ def make(case: dict[str, Any]) -> tuple[MetaLtds, Batch]:
     task = Task("bench", names, ("a", "b", "c", "d", "e"), "e", counts.astype(np.int64))
     torch.manual_seed(0)
     whole = case["part"] == "step"
-    method = MetaLtds(
-        MetaLtdsConfig(order=case["order"]),
+    problem = Problem(
         task=task,
         embeddings=ClassEmbeddings(names, torch.randn(classes, SEMANTIC_WIDTH)),
         backbone=build_backbone(BackboneSettings()) if whole else Shift(),
-        features=FEATURES,
+        feature_dim=FEATURES,
     )
+    method = MetaLtds(MetaLtdsConfig(gradient_order=case["order"]), problem)
     if method.channels_last:  # the floor has the same network, so the same layout
         method.to(memory_format=torch.channels_last)
     method.prototypes.present.copy_(torch.tensor(counts > 0))  # as after some epochs

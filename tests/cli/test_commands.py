@@ -16,7 +16,7 @@ from PIL import Image
 import ltds
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.methods.presets import PRESETS
+from ltds.methods.registry import METHODS
 
 QUICK = [
     *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch_size=8", "--set", "run.threads=1"),
@@ -50,7 +50,7 @@ def test_version_help_and_methods(tmp_path: Path) -> None:
     for verb in ("demo", "data", "train", "evaluate", "report", "methods"):
         assert verb in text
     listing = command("methods", cwd=tmp_path).stdout
-    assert all(name in listing and preset.summary[:30] in listing for name, preset in PRESETS.items())
+    assert all(name in listing and entry.summary[:30] in listing for name, entry in METHODS.items())
 
 
 def test_train_evaluate_report(toy: Manifest, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_loss_that_explodes_is_a_user_error(toy: Manifest, tmp_path: Path) -> 
 
 def test_a_fault_of_ours_exits_with_1_and_shows_the_traceback(tmp_path: Path) -> None:
     code = (
-        "import ltds.methods.presets as p, ltds.cli.main as m; p.PRESETS = None; "
+        "import ltds.methods.registry as r, ltds.cli.main as m; r.METHODS = None; "
         "import sys; sys.argv = ['ltds', 'methods']; m.run()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)

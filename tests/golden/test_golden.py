@@ -18,7 +18,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.journal import Journal
 from ltds.engine.loop import take_step
 from ltds.engine.phases import freeze, start_phase
-from ltds.methods.presets import PRESETS
+from ltds.methods.registry import METHODS
 from toy import recorded, toy_session
 
 JOURNALS = Path(__file__).parent / "journals"
@@ -40,7 +40,7 @@ def plain_weights(method: nn.Module) -> None:
             parameter.data.copy_(torch.as_tensor(drawn) / math.sqrt(parameter[0].numel()))
 
 
-@pytest.mark.parametrize("method", PRESETS)
+@pytest.mark.parametrize("method", METHODS)
 def test_thirty_steps_are_as_they_were(toy: Manifest, tmp_path: Path, method: str) -> None:
     """In float64 from weights and images of our own: BatchNorm over a few rows makes much of a processor's rounding."""
     session = toy_session(toy, method, schedule=LENGTH, optimizer={"lr": 0.02})
@@ -66,4 +66,4 @@ def test_thirty_steps_are_as_they_were(toy: Manifest, tmp_path: Path, method: st
 
 
 def test_no_journal_without_its_method() -> None:
-    assert {file.stem for file in JOURNALS.glob("*.json")} == set(PRESETS)
+    assert {file.stem for file in JOURNALS.glob("*.json")} == set(METHODS)

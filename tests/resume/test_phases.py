@@ -20,10 +20,10 @@ from ltds.engine.settings import ScheduleSettings
 from ltds.engine.start import resume_run
 from ltds.methods.agg import Agg
 from ltds.methods.base import Phase
-from ltds.methods.presets import PRESETS
+from ltds.methods.registry import METHODS
 from toy import recorded, toy_session
 
-PHASED = [name for name in ("crt", "lws", "daml-warmup") if name in PRESETS]
+PHASED = [name for name in ("crt", "lws", "daml-warmup") if name in METHODS]
 PHASES = (Phase("first"), Phase("second", 1 / 3, "classes", ("classifier",), 0.5, "cosine", from_best=True))
 OWN = {"method": {"name": "test_phases:TwoPhases"}}
 
@@ -31,7 +31,7 @@ OWN = {"method": {"name": "test_phases:TwoPhases"}}
 class TwoPhases(Agg):
     """Agg, then a fresh classifier alone, then a shift of the logits that needs no gradient."""
 
-    concludes = True
+    fits_after_training = True
     seen: tuple[Clock, ...] = ()
     shift: Tensor
 
@@ -42,7 +42,7 @@ class TwoPhases(Agg):
     def phases(self) -> tuple[Phase, ...]:
         return PHASES
 
-    def enter(self, phase: Phase) -> None:
+    def start_phase(self, phase: Phase) -> None:
         assert phase.name == "second"
         self.classifier.reset_parameters()
 
@@ -53,7 +53,7 @@ class TwoPhases(Agg):
         total = torch.nn.functional.cross_entropy(super().predict(batch.images).logits, batch.labels)
         return StepLoss(total)
 
-    def conclude(self, training: Iterable[Batch], validation: Iterable[Batch]) -> None:
+    def fit_after_training(self, training: Iterable[Batch], validation: Iterable[Batch]) -> None:
         labels = torch.cat([batch.labels for batch in training])
         self.shift.copy_(torch.bincount(labels, minlength=len(self.shift)) / 100)
         assert sum(len(batch) for batch in validation) > 0
@@ -84,7 +84,7 @@ def test_learning_rates_within_a_phase() -> None:
     )
     rate = [learning_rate(step, 0.1, schedule, next(s for s in steps if step < s.stop)) for step in range(30)]
     assert rate[4:6] == pytest.approx([0.1, 0.01])
-    assert (rate[10], rate[15]) == pytest.approx((0.2, 0.1))  # METHODS 2.1: half way down at epoch 5 of 10
+    assert (rate[10], rate[15]) == pytest.approx((0.2, 0.1))  # half way down at epoch 5 of 10
     assert rate[20:] == pytest.approx([0.01] * 10)
 
 

@@ -75,7 +75,7 @@ def _loader(
     phase: Phase,
 ) -> Loader:
     rows = [manifest.rows("train", source) for source in task.sources]
-    batch, seed, times = config.data.batch_size, config.run.seed, method.batches
+    batch, seed, times = config.data.batch_size, config.run.seed, method.batches_per_step
     sampler: Sampler = DomainBalanced(rows, batch, seed, task.sources, times)
     if phase.sampler == "classes":
         pool = np.concatenate(rows)

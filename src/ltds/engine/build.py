@@ -8,6 +8,7 @@ from ltds.core.rng import reseed_global
 from ltds.core.task import Task
 from ltds.engine.config import RunConfig
 from ltds.methods.base import Method
+from ltds.methods.problem import Problem
 from ltds.nn.backbones import BackboneSettings, build_backbone, feature_dim_of
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -27,8 +28,9 @@ def build_method(
     """
     reseed_global(config.run.seed, "init")
     backbone = build_backbone(config.backbone if pretrained else _without_weights(config.backbone))
-    features = feature_dim_of(backbone, config.data.size)
-    method = config.preset.method(config.method, task=task, embeddings=embeddings, backbone=backbone, features=features)
+    feature_dim = feature_dim_of(backbone, config.data.size)
+    problem = Problem(task=task, embeddings=embeddings, backbone=backbone, feature_dim=feature_dim)
+    method = config.method_entry.method(config.method, problem)
     method.to(device or torch.device("cpu"))
     if method.channels_last:  # convolutions follow the layout of their weights: 0.67 to 0.9 of the time on a CPU
         method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ltds.core.config import Settings, check, listing, merge, parse
+from ltds.core.config import Settings, check, listing, merge
 from ltds.core.errors import ConfigError
 from ltds.data.datasets import find_recipe
 from ltds.engine.settings import (
@@ -18,7 +18,8 @@ from ltds.engine.settings import (
     SemanticsSettings,
     SharedSettings,
 )
-from ltds.methods.presets import Preset, find_preset
+from ltds.methods.entry import MethodEntry
+from ltds.methods.registry import find_method
 from ltds.nn.backbones import BackboneSettings
 
 
@@ -37,8 +38,8 @@ class RunConfig:
     method: Settings
 
     @property
-    def preset(self) -> Preset:
-        return find_preset(self.method_name)
+    def method_entry(self) -> MethodEntry:
+        return find_method(self.method_name)
 
     def to_dict(self) -> dict[str, Any]:
         """Tables for TOML, from which `resolve` makes the same config again."""
@@ -49,13 +50,15 @@ class RunConfig:
 def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
     """The config that these tables make, later ones over earlier ones, over the recipe of the dataset.
 
-    Every mistake is reported at once: in the common groups, in the method's name and in its settings.
+    Every mistake is reported at once: in the shared groups, in the method's name and in its settings.
     """
     given = merge({"data": {}}, *layers)
     recipe = find_recipe(dataset)
     suited = dict(recipe.settings)
     if isinstance(given.get("backbone"), Mapping) and "name" in given["backbone"]:
         suited.pop("backbone", None)  # it suits another network than the one that was asked for
+    if merge({"schedule": {}}, given)["schedule"].get("decay") == "cosine":
+        suited["schedule"] = {k: v for k, v in suited.get("schedule", {}).items() if k not in ("milestones", "gamma")}
     tables = merge(suited, given)
     method = tables.pop("method", {})
     if not isinstance(method, Mapping):
@@ -65,22 +68,26 @@ def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
     common, problems = check(SharedSettings, tables)
     settings = None
     try:
-        preset = find_preset(name)
+        entry = find_method(name)
     except ConfigError as error:
         problems.append(str(error))
     else:
-        method = merge(_kept(preset.settings, method), method)
-        settings, more = check(preset.method.Config, method, "method.")
+        method = merge(_kept(entry.settings, method), method)
+        settings, more = check(entry.method.Config, method, "method.")
         problems += more
-        if settings is not None and preset.method.uses_embeddings(settings):
-            known = preset.method.Config.model_fields
-            for_embeddings = {name: value for name, value in recipe.with_embeddings.items() if name in known}
-            settings = parse(preset.method.Config, merge(for_embeddings, method))
+        if settings is not None and entry.method.uses_embeddings(settings):
+            settings = _with_recipe(entry.method.Config, recipe.with_embeddings, method) or settings
     if common is None or settings is None:
         raise ConfigError(listing(problems))
     return RunConfig(
         **{group: getattr(common, group) for group in SharedSettings.model_fields}, method_name=name, method=settings
     )
+
+
+def _with_recipe(model: type[Settings], recipe: Mapping[str, Any], method: Mapping[str, Any]) -> Settings | None:
+    """The method's settings with the recipe's under them; None where the method has no use for the recipe's."""
+    known = {name: value for name, value in recipe.items() if name in model.model_fields}
+    return check(model, merge(known, method))[0]
 
 
 def _kept(preset: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

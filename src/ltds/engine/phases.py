@@ -47,7 +47,7 @@ def start_phase(scheduled: ScheduledPhase, method: Method, optimizer: torch.opti
     """Prepare the method for a later phase: depends only on its weights and the seed. Momentum starts at zero."""
     reseed_global(seed, f"enter/{scheduled.phase.name}")
     with torch.no_grad():
-        method.enter(scheduled.phase)
+        method.start_phase(scheduled.phase)
     optimizer.state.clear()
 
 

@@ -1,4 +1,4 @@
-"""Which class embeddings a run takes: the table that its settings name, or the dataset's own."""
+"""Which class embeddings a run uses: the table that its settings name, or the dataset's."""
 
 from __future__ import annotations
 
@@ -17,62 +17,62 @@ ATTRIBUTES = "attributes.csv"
 
 
 def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassEmbeddings | None:
-    """What the method knows of its classes, or None for a method that asks for nothing.
+    """The class embeddings of the run, or None for a method that uses none.
 
-    A strict method does not even know attributes as they are scaled by classes that are open.
+    With method.hide_open_names, open classes must not influence even the scale of the attributes.
     """
-    file, strict = semantics_file(config, manifest), getattr(config.method, "strict", False)
+    file, hide_open = semantics_file(config, manifest), getattr(config.method, "hide_open_names", False)
     if file is None:
         return None
-    own = not config.semantics.table
-    if own and file.name == ATTRIBUTES:
-        return from_attributes_csv(file, without=[task.classes[c] for c in task.open_classes] if strict else ())
-    if own and strict and file.stem.startswith("attributes"):
+    of_dataset = not config.semantics.table
+    if of_dataset and file.name == ATTRIBUTES:
+        return from_attributes_csv(file, without=[task.classes[c] for c in task.open_classes] if hide_open else ())
+    if of_dataset and hide_open and file.stem.startswith("attributes"):
         raise DataError(
-            f"Expected attributes that open classes had no part in scaling for method.strict, but got '{file}'. "
+            f"Expected attributes in their original scale for method.hide_open_names, but got '{file}'. "
             f"Put the attributes themselves into '{file.with_name(ATTRIBUTES)}': the run scales them."
         )
     return ClassEmbeddings.from_table(file, key=config.semantics.key or None)
 
 
 def semantics_file(config: RunConfig, manifest: Manifest) -> Path | None:
-    """The file of the embeddings, None for a method that asks for nothing."""
+    """The file of the embeddings; None for a method that uses none."""
     given = config.semantics
-    if not config.preset.method.uses_embeddings(config.method):
+    if not config.method_entry.method.uses_embeddings(config.method):
         if given != SemanticsSettings():
             raise ConfigError(
                 f"Expected [semantics] only for a method that uses it, but '{config.method_name}' does not. "
                 "Leave it out, or choose another method (ltds methods)."
             )
         return None
-    file = Path(given.table) if given.table else _own_table(manifest.root / "semantics", config.method_name)
+    file = Path(given.table) if given.table else _dataset_table(manifest.root / "semantics", config.method_name)
     if given.key and not given.table and file.name == ATTRIBUTES:
-        raise ConfigError(f"Expected semantics.key only beside a table with several arrays, but '{file}' is one table.")
+        raise ConfigError(f"Expected semantics.key only for a file with several arrays, but '{file}' is one table.")
     return file
 
 
 def semantics_checksum(config: RunConfig, manifest: Manifest) -> str:
-    """SHA-256 of that file: other embeddings make another run. "" for a method that asks for nothing."""
+    """SHA-256 of that file, since other embeddings make another run; "" for a method that uses none."""
     file = semantics_file(config, manifest)
     if file is None:
         return ""
     return sha256(file) if file.is_file() else f"missing: {file}"
 
 
-def _own_table(folder: Path, method: str) -> Path:
-    """The dataset's own embeddings: its attributes, or else the one table that `ltds data embed` made."""
+def _dataset_table(folder: Path, method: str) -> Path:
+    """The dataset's embeddings: its attributes, or else the one table that `ltds data embed` made."""
     attributes = folder / ATTRIBUTES
     made = [attributes] if attributes.is_file() else sorted(folder.glob("*.npz"))
     if len(made) == 1:
         return made[0]
     if made:
-        found = ", ".join(f"'{file}'" for file in made)
+        names = ", ".join(f"'{file}'" for file in made)
         raise DataError(
-            f"Expected one table of class embeddings for method '{method}', but got {len(made)}: {found}. "
-            f"Name one, e.g. --set semantics.table={made[0]}"
+            f"Expected one table of class embeddings for method '{method}', but got {len(made)}: {names}. "
+            f"Name one: semantics.table={made[0]}"
         )
     raise DataError(
-        f"Expected class embeddings for method '{method}', but the dataset has no '{attributes}' and no .npz beside "
-        "it. Make some (ltds data embed --help), or name a table with --set semantics.table=FILE (.csv: class, then "
-        "numbers; .npz, .npy or .mat)."
+        f"Expected class embeddings for method '{method}', but the dataset has no '{attributes}' and no .npz file next "
+        "to it. Make some from the class names (ltds data embed), or name a file as semantics.table: .csv (class, then "
+        "numbers), .npz, .npy or .mat."
     )

@@ -1,4 +1,4 @@
-"""What a method is: settings, a loss for a step, a prediction for images."""
+"""What a method is: settings, a loss for a training step, a prediction for images."""
 
 from __future__ import annotations
 
@@ -12,32 +12,36 @@ import torch
 from torch import Tensor, nn
 
 from ltds.core.config import Settings
+from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
-from ltds.semantics.embeddings import ClassEmbeddings
+from ltds.methods.problem import Problem
 
 
-def seen_by(f: Callable[[Tensor], Tensor], parts: Sequence[Batch], *, joint: bool) -> list[Tensor]:
-    """f(x) of each part: each in a pass of its own, so that BatchNorm sees one domain at a time, or all in one pass."""
+def forward_domains(f: Callable[[Tensor], Tensor], batches: Sequence[Batch], *, joint: bool) -> list[Tensor]:
+    """f(x) of each domain's batch: one forward pass per domain, so that BatchNorm sees one domain at a time.
+
+    `joint` takes all domains in one pass instead.
+    """
     if not joint:
-        return [f(part.images) for part in parts]
-    together = f(torch.cat([part.images for part in parts]))
-    ends = list(accumulate(len(part) for part in parts))
+        return [f(batch.images) for batch in batches]
+    together = f(torch.cat([batch.images for batch in batches]))
+    ends = list(accumulate(len(batch) for batch in batches))
     return list(together.tensor_split(ends[:-1]))
 
 
-def weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
-    """sum of w_k L_k over the terms there are."""
+def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+    """The sum of w_k L_k over the given terms."""
     return torch.stack([weights[name] * value for name, value in terms.items()]).sum()
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of training with its own sampler, trainable parameters and learning rate.
+    """One phase of training, with its own sampler, trainable parameters and learning rate.
 
-    `share`: its length in units of the run's epochs, in whole epochs, at least one; `lr_scale`: a factor on the run's
-    learning rate; `trainable`: prefixes of parameter names, all others are frozen; `from_best`: begin with the best
-    validated weights of the phase before, not with its last.
+    `share`: its length as a share of the run's epochs, rounded to whole epochs, at least one. `lr_scale`: a factor on
+    the run's learning rate. `trainable`: prefixes of parameter names; all other parameters are frozen. `from_best`:
+    start from the best validated weights of the previous phase instead of its last ones.
     """
 
     name: str = "main"
@@ -50,64 +54,77 @@ class Phase:
 
 
 class Method(nn.Module, ABC):
-    """A trainable model with its objective. The engine owns backward, stepping, saving and logging.
+    """A trainable model with its objective. The engine does the backward pass, optimizer step, saving and logging.
 
-    Whatever a method learns is a parameter or a buffer; draws come from `clock.generator(...)`. Then saving, resuming
-    and distributing work for it without a line of its own.
+    Everything a method learns is a parameter or a buffer, and all random numbers come from `clock.generator(...)`.
+    Then saving and exact resuming work without any further code in the method.
     """
 
     Config: ClassVar[type[Settings]]
-    batches: ClassVar[int] = 1  # batches of each domain that a step needs; Batch.split gives them back
-    concludes: bool = False  # whether `conclude` does anything
-    needs_validation: bool = False  # whether it does so with validation images
-    channels_last: bool = True  # the layout of convolutions: quicker on a CPU, unless gradients are differentiated
+    batches_per_step: ClassVar[int] = 1  # batches of each domain that a step takes; Batch.split separates them
+    fits_after_training: bool = False  # whether `fit_after_training` does anything
+    needs_validation: bool = False  # whether `fit_after_training` needs validation images
+    channels_last: bool = True  # memory layout: faster convolutions on a CPU, except with second-order gradients
 
-    def __init__(
-        self,
-        config: Any,
-        *,
-        task: Task,
-        embeddings: ClassEmbeddings | None,
-        backbone: nn.Module,
-        features: int,
-    ) -> None:
+    def __init__(self, config: Any, problem: Problem) -> None:
         super().__init__()
+        self._check_sources(config, problem.task)
         self.config = config
-        self.task = task
-        self.backbone = backbone
-        self.classifier = nn.Linear(features, len(task.classes))
+        self.task = problem.task
+        self.backbone = problem.backbone
+        self.classifier = nn.Linear(problem.feature_dim, len(problem.task.classes))
 
     @classmethod
     def uses_embeddings(cls, config: Any) -> bool:
         """Whether these settings need class embeddings."""
         return False
 
+    @classmethod
+    def min_sources(cls, config: Any) -> int:
+        """How many source domains these settings need at least."""
+        return 1
+
     def phases(self) -> tuple[Phase, ...]:
-        """What training consists of, in order."""
+        """The phases of training, in order."""
         return (Phase(),)
 
-    def enter(self, phase: Phase) -> None:
-        """Prepare the weights for a later phase: once, before its first step, the global RNG seeded for it."""
+    def start_phase(self, phase: Phase) -> None:
+        """Prepare the weights for a phase after the first. Called once before its first step, with the RNG seeded."""
 
     @abstractmethod
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
-        """The step's objective, from a batch with samples of every source domain; the clock counts within the phase."""
+        """The loss of a step, from a batch with samples of every source domain. The clock counts within the phase."""
 
-    def conclude(self, training: Iterable[Batch], validation: Iterable[Batch]) -> None:
-        """Fit what needs no gradient, after training: with the best weights, in evaluation mode, into buffers.
+    def fit_after_training(self, training: Iterable[Batch], validation: Iterable[Batch]) -> None:
+        """Compute what needs no gradient, after training, and store it in buffers.
 
-        Images come without augmentation. Doing it twice must be the same as doing it once.
+        Called with the best weights, in evaluation mode, on images without augmentation. A second call must give the
+        same result as the first.
         """
 
-    def views(self, features: Tensor) -> dict[str, Tensor]:
-        """What figures show of the method beside its predictions; nothing here. features f(x) (N,D), no gradient.
+    def diagnostics(self, features: Tensor) -> dict[str, Tensor]:
+        """Quantities that figures show besides predictions; none by default. features f(x) (N,D), no gradient.
 
-        "projected" (N,S): the features in the semantic space. "embeddings" (C,C): the cosine of class embeddings, NaN
-        where a class has none. "covariances" and "updated" (C,C): |Sigma_i - Sigma_j| and |Sigma'_i - Sigma'_j|.
+        "projected" (N,S): the features in the semantic space. "embeddings" (C,C): cosines of the class embeddings, NaN
+        for a class without one. "covariances" and "updated" (C,C): |Sigma_i - Sigma_j| and |Sigma'_i - Sigma'_j|.
         """
         return {}
 
     def predict(self, images: Tensor) -> Prediction:
-        """argmax of `logits` is the predicted class; no calibration at test (METHODS 0.4)."""
+        """argmax of `logits` is the predicted class. Class counts calibrate training, not prediction."""
         features = self.backbone(images)
         return Prediction(logits=self.classifier(features), features=features)
+
+    def by_domain(self, batch: Batch) -> list[Batch]:
+        """The batch of each source domain, in the order of `task.sources`."""
+        return [batch.of(domain) for domain in range(len(self.task.sources))]
+
+    @classmethod
+    def _check_sources(cls, config: Any, task: Task) -> None:
+        needed = cls.min_sources(config)
+        if len(task.sources) < needed:
+            raise ConfigError(
+                f"Expected at least {needed} source domains for {cls.__name__} with these settings, but task "
+                f"'{task.name}' has {len(task.sources)} ({', '.join(task.sources)}). Use a dataset with more domains, "
+                "or another method (ltds methods)."
+            )

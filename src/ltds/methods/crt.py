@@ -1,75 +1,71 @@
-"""cRT and its siblings (Kang et al., ICLR 2020): features as Agg learns them, then a classifier of another making."""
+"""Decoupled training (Kang et al., ICLR 2020): learn features as Agg does, then replace or rescale the classifier."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from ltds.core.config import refuse_idle
 from ltds.core.errors import DataError, expected
-from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.methods.agg import Agg, AggConfig
 from ltds.methods.base import Phase
-from ltds.semantics.embeddings import ClassEmbeddings
+from ltds.methods.problem import Problem
 
-# METHODS 2.1. 10 epochs (lws: 5) beside 100; lr .2 for a batch of 512 is .075 for 192, three quarters of 0.3's .1.
-SECOND = {
-    "crt": Phase("classifier", 0.1, "classes", ("classifier.",), 0.75, "cosine", from_best=True),
-    "lws": Phase("classifier", 0.05, "classes", ("scales",), 0.75, "cosine", from_best=True),
+# Kang et al. train the head for 10 epochs (lws: 5) after 90, with lr .2 for a batch of 512. For a batch of 4 x 48 this
+# is lr .075, three quarters of the default .1.
+_HEAD_PHASE = Phase("classifier", sampler="classes", lr_scale=0.75, decay="cosine", from_best=True)
+HEAD_PHASES = {
+    "crt": replace(_HEAD_PHASE, share=0.1, trainable=("classifier.",)),
+    "lws": replace(_HEAD_PHASE, share=0.05, trainable=("scales",)),
 }
 
 
 class DecoupledConfig(AggConfig):
-    """Agg's settings are of the first phase. `head`: what the classifier becomes once the features are learned.
+    """Settings of decoupled training. The settings of Agg apply to the first phase.
 
-    crt: trained anew on class-balanced samples. lws: kept, with a learned scale for each class. tau: w_c / |w_c|^tau
-    without bias, tau chosen on validation. ncm: nearest class mean of the features, by `distance`.
-    `statistics`: whether the frozen backbone's BatchNorm keeps moving in the second phase (train: as the original).
+    Heads: crt is a new classifier, trained on class-balanced samples. lws keeps the classifier and learns a scale for
+    each class. tau is w_c / |w_c|^tau without bias, with tau chosen on validation. ncm is the nearest class mean.
     """
 
-    head: Literal["crt", "lws", "tau", "ncm"] = "crt"
-    statistics: Literal["train", "eval"] = "train"
-    distance: Literal["euclidean", "cosine"] = "euclidean"
+    head: Literal["crt", "lws", "tau", "ncm"] = Field("crt", description="What replaces the classifier after Agg")
+    second_phase_batchnorm: Literal["train", "eval"] = Field(
+        "train", description="crt, lws: whether BatchNorm of the frozen backbone is still updated (train: the original)"
+    )
+    distance: Literal["euclidean", "cosine"] = Field("euclidean", description="ncm: the distance to the class means")
 
     @model_validator(mode="after")
     def _no_setting_that_the_head_ignores(self) -> DecoupledConfig:
-        if self.posthoc_tau:
-            raise ValueError(f"posthoc_tau has no effect with head={self.head}, a correction of its own: leave it out")
-        if self.statistics != "train" and self.head not in SECOND:
-            raise ValueError(f"statistics has no effect with head={self.head}, which has no second phase: leave it out")
-        if self.distance != "euclidean" and self.head != "ncm":
-            raise ValueError(f"distance has no effect with head={self.head}, only with ncm: leave it out")
+        refuse_idle(self, ["posthoc_tau"], f"with head={self.head}, which replaces the classifier's logits")
+        if self.head not in HEAD_PHASES:
+            refuse_idle(self, ["second_phase_batchnorm"], f"with head={self.head}, which has no second phase")
+        if self.head != "ncm":
+            refuse_idle(self, ["distance"], f"with head={self.head}, only with head=ncm")
         return self
 
 
 class Decoupled(Agg):
-    """Agg for the features; then, with them frozen, a new head: METHODS 2.1.
+    """Learn features with Agg, then freeze them and make another head for them: cRT, LWS, tau-norm or NCM.
 
-    Until `conclude` has fitted tau or the class means, predictions are those of the first phase's classifier.
+    Until `fit_after_training` has fitted tau or the class means, the classifier of the first phase predicts.
     """
 
     Config = DecoupledConfig
     config: DecoupledConfig
     tau: Tensor  # (), head tau
     means: Tensor  # (C,D), head ncm
-    concluded: Tensor  # () bool, heads tau and ncm
+    fitted: Tensor  # () bool, heads tau and ncm
 
-    def __init__(
-        self,
-        config: DecoupledConfig,
-        *,
-        task: Task,
-        embeddings: ClassEmbeddings | None = None,
-        backbone: nn.Module,
-        features: int,
-    ) -> None:
-        super().__init__(config, task=task, embeddings=embeddings, backbone=backbone, features=features)
+    def __init__(self, config: DecoupledConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        task = self.task
         if not task.class_counts.any():
             remedy = "Add training images, or hold another domain out."
             raise DataError(expected(f"some class of task '{task.name}'", "in its source domains", "none", remedy))
@@ -78,25 +74,25 @@ class Decoupled(Agg):
         elif config.head == "tau":
             self.register_buffer("tau", torch.zeros(()))
         elif config.head == "ncm":
-            self.register_buffer("means", torch.zeros(len(task.classes), features))
-        self.concludes = config.head not in SECOND
+            self.register_buffer("means", torch.zeros(len(task.classes), problem.feature_dim))
+        self.fits_after_training = config.head not in HEAD_PHASES
         self.needs_validation = config.head == "tau"
-        if self.concludes:
-            self.register_buffer("concluded", torch.tensor(False))
+        if self.fits_after_training:
+            self.register_buffer("fitted", torch.tensor(False))
 
     def phases(self) -> tuple[Phase, ...]:
         first = Phase("features")
-        return (first, SECOND[self.config.head]) if self.config.head in SECOND else (first,)
+        return (first, HEAD_PHASES[self.config.head]) if self.config.head in HEAD_PHASES else (first,)
 
-    def enter(self, phase: Phase) -> None:
+    def start_phase(self, phase: Phase) -> None:
         if self.config.head == "crt":
             self.classifier.reset_parameters()
 
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
         if clock.phase != "classifier":
             return super().loss(batch, clock)
-        # One pass for the whole pool: a balanced batch may hold one image of a domain, or none.
-        self.backbone.train(self.training and self.config.statistics == "train")
+        # One pass for all domains: a class-balanced batch may hold one image of a domain, or none.
+        self.backbone.train(self.training and self.config.second_phase_batchnorm == "train")
         with torch.no_grad():
             features = self.backbone(batch.images)
         total = F.cross_entropy(self._logits(features), batch.labels)
@@ -106,47 +102,47 @@ class Decoupled(Agg):
         features = self.backbone(images)
         return Prediction(logits=self._logits(features), features=features)
 
-    def conclude(self, training: Iterable[Batch], validation: Iterable[Batch]) -> None:
+    def fit_after_training(self, training: Iterable[Batch], validation: Iterable[Batch]) -> None:
         if self.config.head == "tau":
             self.tau.copy_(self._best_tau(validation))
         else:
             self.means.copy_(self._class_means(training))
-        self.concluded.fill_(True)
+        self.fitted.fill_(True)
 
     def _logits(self, features: Tensor) -> Tensor:
-        """(N,C) what the head says of features (N,D)."""
-        if not self.concludes or not bool(self.concluded):
+        """(N,C) the logits of the head for features (N,D)."""
+        if not self.fits_after_training or not bool(self.fitted):
             logits: Tensor = self.classifier(features)
             return self.scales * logits if self.config.head == "lws" else logits
         if self.config.head == "tau":
             return features @ tau_normalized(self.classifier.weight, self.tau).T
         logits = closeness(features, self.means, self.config.distance)
-        # Finite, and below every other: a class without images has no mean and never wins.
+        # The lowest finite number: a class without images has no mean and must never win.
         return logits.masked_fill(self.class_counts == 0, torch.finfo(logits.dtype).min)
 
     def _best_tau(self, validation: Iterable[Batch]) -> Tensor:
-        """() the tau of 0, .1, .. 2 with the best mean over source domains of accuracy; of equals the smallest."""
+        """() the tau in 0, .1, .., 2 with the best accuracy, averaged over source domains; the smallest of equals."""
         taus = torch.arange(21, dtype=self.tau.dtype, device=self.tau.device) / 10
         weights = [tau_normalized(self.classifier.weight, tau) for tau in taus]
         hits = torch.zeros(len(taus), len(self.task.sources), dtype=torch.long)
         images = torch.zeros(len(self.task.sources), dtype=torch.long)
         for batch in validation:
             features = self.backbone(batch.images)
-            right = torch.stack([(features @ weight.T).argmax(dim=1) == batch.labels for weight in weights]).cpu()
+            correct = torch.stack([(features @ weight.T).argmax(dim=1) == batch.labels for weight in weights]).cpu()
             domains, known = batch.domains.cpu(), (self.class_counts[batch.labels] > 0).cpu()
             for domain in range(len(images)):
                 mask = known & (domains == domain)
-                hits[:, domain] += right[:, mask].sum(dim=1)
+                hits[:, domain] += correct[:, mask].sum(dim=1)
                 images[domain] += mask.sum()
         if not images.any():
-            remedy = "Mark some training images with the split 'val' in manifest.csv, or use --method crt."
+            remedy = "Mark some training images with the split 'val' in manifest.csv, or choose the method 'crt'."
             raise DataError(expected("tau", "chosen on validation images of known classes", "none", remedy))
         score = (hits[:, images > 0].double() / images[images > 0]).mean(dim=1)
-        return taus[int(np.argmax(score.numpy().round(12)))]  # numpy gives the first of equals, torch gives any
+        return taus[int(np.argmax(score.numpy().round(12)))]  # numpy returns the first of equals, torch any of them
 
     def _class_means(self, training: Iterable[Batch]) -> Tensor:
-        """(C,D) mean features of each class; zeros for a class without images."""
-        sums = torch.zeros(self.means.shape, dtype=torch.float64)  # on the CPU: exact enough, and in a fixed order
+        """(C,D) the mean feature of each class; zeros for a class without images."""
+        sums = torch.zeros(self.means.shape, dtype=torch.float64)  # on the CPU, where the order of summation is fixed
         images = torch.zeros(len(sums), dtype=torch.long)
         for batch in training:
             labels = batch.labels.cpu()
@@ -162,17 +158,17 @@ class Decoupled(Agg):
 
 
 def tau_normalized(weight: Tensor, tau: Tensor) -> Tensor:
-    """(C,D) w_c / |w_c|^tau, of weight (C,D); a row of zeros stays one."""
+    """(C,D) w_c / |w_c|^tau for weight (C,D); a row of zeros stays zero."""
     norm = torch.linalg.vector_norm(weight, dim=1, keepdim=True).clamp(min=1e-12)
     return weight / torch.pow(norm, tau)
 
 
 def closeness(features: Tensor, means: Tensor, distance: Literal["euclidean", "cosine"]) -> Tensor:
-    """(N,C) minus the squared distance of features (N,D) to means (C,D).
+    """(N,C) the negative squared distance of features (N,D) to means (C,D).
 
-    "cosine" brings both to unit length first: 2 cos - 2.
+    "cosine" scales both to unit length first, which gives 2 cos - 2.
     """
     if distance == "cosine":
         features, means = F.normalize(features, dim=1), F.normalize(means, dim=1)
-    # By differences, not by |f|^2 - 2 f.m + |m|^2, which loses the digits of a small distance.
+    # From differences: |f|^2 - 2 f.m + |m|^2 is inaccurate for small distances.
     return -torch.cdist(features, means, compute_mode="donot_use_mm_for_euclid_dist").square()

@@ -1,4 +1,4 @@
-"""CuMix's curriculum: how strongly to mix in an epoch, with whom, and the draws of a step."""
+"""The curriculum of CuMix: how strongly an epoch mixes, from which domains, and the random pairs of a step."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ltds.core.draws import bernoulli, beta
+from ltds.core.distributions import bernoulli, beta
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """Whom each of N samples is mixed with: partners (N,), and what it keeps of itself: ratios r (N,)."""
+class MixingPairs:
+    """The partner of each of N samples, partners (N,), and the share each keeps of itself, ratios r (N,)."""
 
     partners: Tensor
     ratios: Tensor
@@ -30,15 +30,15 @@ def beta_at(epoch: int, *, peak: float, length: float) -> float:
 
 
 def same_domain_probability(epoch: int, *, length: float) -> float:
-    """How probably a partner is of the sample's own domain: 1 up to epoch N = length, then linearly to 0 at 2 N."""
+    """The probability that a partner has the sample's domain: 1 up to epoch N = length, then linearly to 0 at 2 N."""
     return min(1.0, max((2 * length - epoch) / length, 0.0))
 
 
-def draw_pairs(sizes: Sequence[int], concentration: float, same: float, generator: torch.Generator) -> Pairs:
-    """Partners and ratios for samples that stand domain by domain, `sizes` of each.
+def draw_pairs(sizes: Sequence[int], concentration: float, same: float, generator: torch.Generator) -> MixingPairs:
+    """Partners and ratios for samples that are sorted by domain, `sizes` of each.
 
-    Each sample's partner is of its own domain with probability `same`, otherwise of the domain that a random cycle of
-    all domains puts in its place; within a domain partners are a shuffle of it (repeated where it is the smaller).
+    With probability `same` a sample's partner has the same domain, otherwise the next domain in a random cycle of all
+    domains. Partners from a domain are a shuffle of its samples, repeated where there are too few of them.
     """
     starts = [sum(sizes[:d]) for d in range(len(sizes))]
 
@@ -51,11 +51,11 @@ def draw_pairs(sizes: Sequence[int], concentration: float, same: float, generato
     within = torch.cat([shuffled(d, count) for d, count in enumerate(sizes)])
     stays = bernoulli(same, (len(within),), generator)
     ratios = beta(concentration, concentration, (len(within),), generator)
-    return Pairs(torch.where(stays, within, across), ratios)
+    return MixingPairs(torch.where(stays, within, across), ratios)
 
 
 def random_cycle(n: int, generator: torch.Generator) -> list[int]:
-    """A permutation of n that is one cycle, all such equally likely (Sattolo): no element stays in its place."""
+    """A random permutation of n that is one cycle (Sattolo's algorithm), so that no element stays where it was."""
     order = list(range(n))
     for a in range(1, n):
         b = int(torch.randint(a, (), generator=generator))

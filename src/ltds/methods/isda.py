@@ -5,60 +5,55 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from pydantic import PositiveFloat
-from torch import nn
+from pydantic import Field, PositiveFloat
 
 from ltds.core.config import Settings
-from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.augmentation import augmented_logits, strength_at
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.methods.base import Method
-from ltds.semantics.embeddings import ClassEmbeddings
+from ltds.methods.problem import Problem
 from ltds.stats.covariance import OnlineCovariance
 
 
 class IsdaConfig(Settings):
-    """`strength` is lambda_0: in the original 7.5 with a diagonal covariance (ImageNet), .5 with a full one (CIFAR)."""
+    """Settings of ISDA."""
 
-    criterion: CriterionSettings = CriterionSettings()
-    covariance: Literal["diagonal", "full"] = "diagonal"
-    strength: PositiveFloat = 7.5
+    criterion: CriterionSettings = Field(
+        CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+    )
+    covariance: Literal["diagonal", "full"] = Field("diagonal", description="Form of each class's covariance matrix")
+    strength: PositiveFloat = Field(
+        7.5, description="lambda_0; the original has 7.5 with a diagonal covariance (ImageNet), 0.5 with a full (CIFAR)"
+    )
 
 
 class Isda(Method):
-    """The criterion on z_c + (lambda/2) (w_c - w_y)^T Sigma_y (w_c - w_y), a bound of the loss of all augmentations.
+    """Augment features implicitly: the criterion on z_c + (lambda/2) (w_c - w_y)^T Sigma_y (w_c - w_y).
 
-    Sigma_y is the covariance of the features of class y over all domains so far, this batch included; a constant.
-    lambda = lambda_0 epoch / epochs, epoch from 0. METHODS 2.9.
+    This bounds the loss of infinitely many augmented features. Sigma_y is the covariance of the features of class y
+    over all domains so far, this batch included, without gradient. lambda = lambda_0 epoch / epochs, epoch from 0.
     """
 
     Config = IsdaConfig
     config: IsdaConfig
 
-    def __init__(
-        self,
-        config: IsdaConfig,
-        *,
-        task: Task,
-        embeddings: ClassEmbeddings | None = None,
-        backbone: nn.Module,
-        features: int,
-    ) -> None:
-        super().__init__(config, task=task, embeddings=embeddings, backbone=backbone, features=features)
-        self.criterion = Criterion(config.criterion, task)
-        self.spread = OnlineCovariance(len(task.classes), features, full=config.covariance == "full")
+    def __init__(self, config: IsdaConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        self.criterion = Criterion(config.criterion, self.task)
+        full = config.covariance == "full"
+        self.covariance = OnlineCovariance(len(self.task.classes), problem.feature_dim, full=full)
 
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
-        parts = [batch.of(domain) for domain in range(len(self.task.sources))]
-        features = torch.cat([self.backbone(part.images) for part in parts])
-        labels, domains = torch.cat([p.labels for p in parts]), torch.cat([p.domains for p in parts])
-        covariance = self.spread.updated(features, labels)  # the loss sees this batch too, as in the original
+        batches = self.by_domain(batch)
+        features = torch.cat([self.backbone(b.images) for b in batches])
+        labels, domains = torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
+        covariance = self.covariance.updated(features, labels)  # the loss uses this batch too, as in the original
         epochs = clock.total / clock.steps_per_epoch
         strength = strength_at(clock.epoch, start=0.0, end=epochs, peak=self.config.strength)
         assert strength is not None
         logits, weight = self.classifier(features), self.classifier.weight
         augmented = augmented_logits(logits, labels, weight, covariance.sigma, strength)
         total = self.criterion(augmented, labels, domains, clock.generator("criterion")).mean()
-        self.spread.commit(covariance)
+        self.covariance.commit(covariance)
         return StepLoss(total=total, terms={"augmented": total.detach()})

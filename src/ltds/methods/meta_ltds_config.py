@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from ltds.core.config import Fraction, Settings
+from ltds.core.config import Fraction, Settings, refuse_idle
 from ltds.losses.augmentation import StrengthSchedule
 from ltds.losses.criteria import CriterionSettings
 from ltds.losses.semantic_alignment import NegativesForm
@@ -15,55 +15,67 @@ from ltds.nn.inner_step import GradientClip
 from ltds.stats.prototypes import PrototypeStart
 
 
-class Weights(Settings):
-    """w_1 .. w_4 of L_mtr, and w_mte of L_mte. A weight of 0 leaves its term out altogether."""
+class LtdsWeights(Settings):
+    """Weights of the losses besides the classification loss; 0 leaves a loss out."""
 
-    z2s: NonNegativeFloat = 0.1
-    s2s: NonNegativeFloat = 0.1
-    s2z: NonNegativeFloat = 0.1
-    augmentation: NonNegativeFloat = 0.1
-    meta_test: NonNegativeFloat = 0.3
+    z2s: NonNegativeFloat = Field(0.1, description="w_1: L_Z2S, features to class embeddings")
+    s2s: NonNegativeFloat = Field(0.1, description="w_2: L_S2S, prototypes of domains to each other and to embeddings")
+    s2z: NonNegativeFloat = Field(0.1, description="w_3: L_S2Z, prototypes back to the space of features")
+    augmentation: NonNegativeFloat = Field(0.1, description="w_4: L_Aug, implicit augmentation")
+    meta_test: NonNegativeFloat = Field(0.3, description="w_mte: all losses on the meta-test domains")
 
 
 class MetaLtdsConfig(Settings):
-    """Settings of LT-DS. A number in a comment is the row of docs/paper-notes.md that explains the choice."""
+    """Settings of LT-DS. "row N" is the row of docs/paper-notes.md that explains the choice."""
 
-    criterion: CriterionSettings = CriterionSettings(name="dc")
-    weights: Weights = Weights()
-    margin: NonNegativeFloat = 0.1
-    temperature: PositiveFloat = 1 / 30
-    strict: bool = False  # 36: True hides the names of open classes
+    criterion: CriterionSettings = Field(
+        CriterionSettings(name="dc"), description="Classification loss: a name (dc, ce, bsce, ...) or a group"
+    )
+    weights: LtdsWeights = Field(LtdsWeights(), description="Weights of the other losses")
+    margin: NonNegativeFloat = Field(0.1, description="alpha: margin of the semantic losses")
+    temperature: PositiveFloat = Field(1 / 30, description="tau: temperature of the semantic losses")
+    hide_open_names: bool = Field(False, description="Do not use the embeddings of open classes (row 36)")
 
-    meta_test_domains: NonNegativeInt = 1  # 27; 0: no meta-learning
-    order: Literal["first", "second"] = "first"  # 1
-    inner_lr: NonNegativeFloat = 0.2
-    inner_clip: GradientClip = "none"  # 2
-    inner_clip_norm: PositiveFloat = 2.0
-    meta_test_statistics: bool = True  # 25
-    joint_forward: bool = False  # 26
-    sum_domains: bool = False  # True: L_mtr is a sum over its domains, not their mean (MLDG)
+    meta_test_domains: NonNegativeInt = Field(1, description="Meta-test domains per step; 0: no meta-learning (row 27)")
+    gradient_order: Literal["first", "second"] = Field(
+        "first", description="second: differentiate through the inner step, slower and larger (row 1)"
+    )
+    inner_lr: NonNegativeFloat = Field(0.2, description="beta_1: step size of the inner step to theta'")
+    inner_clip: GradientClip = Field("none", description="Clip the gradients of the inner step (row 2)")
+    inner_clip_norm: PositiveFloat = Field(2.0, description="Largest norm of the clipped gradients (row 2)")
+    meta_test_statistics: bool = Field(True, description="BatchNorm statistics are updated in meta-test, too (row 25)")
+    joint_forward: bool = Field(False, description="One forward pass for all domains, mixed in BatchNorm (row 26)")
+    sum_domains: bool = Field(False, description="L_mtr is the sum over its domains, as in MLDG, not the mean")
 
-    calibrated_z2s: bool = True  # 4
-    negatives: NegativesForm = "paper"  # 6
-    align_to_semantics: bool = True  # 8
-    back_weights: tuple[NonNegativeFloat, NonNegativeFloat] = (1.0, 1.0)  # 9
-    cycle: CycleForm = "s2s"  # 10
-    prototype_gradient: bool = True  # 11
-    prototype_start: PrototypeStart = "first_visit"  # 12
-    prototype_epsilon: NonNegativeFloat = 0.0  # 13
-    prototype_momentum: Fraction = 0.5
-    single_prototype: bool = False  # ablation k
+    calibrated_z2s: bool = Field(True, description="Class counts calibrate L_z2s, too (row 4)")
+    s2s_negatives: NegativesForm = Field("paper", description="Negatives of L_s2s: as printed, or as released (row 6)")
+    align_to_semantics: bool = Field(True, description="L_S2S also aligns prototypes with the embeddings (row 8)")
+    s2z_weights: tuple[NonNegativeFloat, NonNegativeFloat] = Field(
+        (1.0, 1.0), description="Weights of the classification and the cycle term in L_s2z (row 9)"
+    )
+    cycle_form: CycleForm = Field("s2s", description="Form of the cycle term in L_s2z: as L_s2s or L_z2s (row 10)")
+    prototype_gradient: bool = Field(True, description="Gradients flow into prototypes through the batch (row 11)")
+    prototype_start: PrototypeStart = Field("first_visit", description="First value of a prototype (row 12)")
+    prototype_epsilon: NonNegativeFloat = Field(0.0, description="Added to the count of a batch mean (row 13)")
+    prototype_momentum: Fraction = Field(0.5, description="Share of a prototype that an update keeps")
+    single_prototype: bool = Field(False, description="One prototype per class for all domains (ablation k)")
 
-    covariance_start: Fraction = 0.4  # T_Sigma as a share of the run
-    covariance: Literal["diagonal", "full"] = "diagonal"  # 18
-    covariance_pseudo_sample: bool = False  # 16
-    covariance_order: Literal["together", "interleaved"] = "together"  # 20
-    neighbours: PositiveInt = 5  # 19
-    neighbour_weights: Literal["class_size", "running", "none"] = "class_size"  # 17; none: ablation l
-    strength: NonNegativeFloat = 10.0  # 3: lambda
-    strength_schedule: StrengthSchedule = "ramp"  # 3
-    calibrated_augmentation: bool = True  # 5
-    slow_weights_in_meta_test: bool = False  # 21
+    covariance_start: Fraction = Field(0.4, description="T_Sigma: share of the run after which L_Aug begins")
+    covariance: Literal["diagonal", "full"] = Field("diagonal", description="Form of the covariance matrices (row 18)")
+    covariance_pseudo_sample: bool = Field(False, description="Count one all-zero sample in every class (row 16)")
+    covariance_order: Literal["together", "interleaved"] = Field(
+        "together", description="Update with all domains before L_Aug, or domain by domain (row 20)"
+    )
+    neighbours: PositiveInt = Field(5, description="Classes whose covariances are averaged, itself included (row 19)")
+    neighbour_weights: Literal["class_count", "running", "none"] = Field(
+        "class_count", description="Weights of that average: training images, samples so far, or equal (row 17)"
+    )
+    strength: NonNegativeFloat = Field(10.0, description="lambda: strength of the augmentation at its peak (row 3)")
+    strength_schedule: StrengthSchedule = Field("ramp", description="How lambda changes over the run (row 3)")
+    calibrated_augmentation: bool = Field(True, description="Class counts calibrate L_aug, too (row 5)")
+    slow_weights_in_meta_test: bool = Field(
+        False, description="L_aug in meta-test takes theta for all classes but the true one (row 21)"
+    )
 
     @property
     def semantic(self) -> bool:
@@ -72,43 +84,47 @@ class MetaLtdsConfig(Settings):
 
     @property
     def calibrated(self) -> bool:
-        """Whether a loss beside the criterion is calibrated by the counts of each domain."""
+        """Whether a loss besides the criterion is calibrated by the counts of each domain."""
         w = self.weights
         return bool((w.z2s and self.calibrated_z2s) or (w.augmentation and self.calibrated_augmentation))
 
     @property
     def borrows(self) -> bool:
-        """Whether a class borrows covariances from its semantic neighbours; with one neighbour it keeps its own."""
+        """Whether the covariance of a class is averaged with its semantic neighbours; it needs two or more."""
         return self.weights.augmentation > 0 and self.neighbours > 1
+
+    @property
+    def uses_embeddings(self) -> bool:
+        """Whether some loss or the neighbours need class embeddings."""
+        return self.semantic or self.borrows
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> MetaLtdsConfig:
         w, fields = self.weights, type(self).model_fields
         if self.meta_test_domains and not w.meta_test:
             raise ValueError("weights.meta_test=0 still pays for meta-test: set meta_test_domains=0")
-        idle: list[str] = []
         if not self.meta_test_domains:
-            idle += ["order", "inner_lr", "inner_clip", "inner_clip_norm", "meta_test_statistics"]
+            inner = ["gradient_order", "inner_lr", "inner_clip", "inner_clip_norm", "meta_test_statistics"]
+            refuse_idle(self, inner, "with meta_test_domains=0")
         if not (self.meta_test_domains and w.augmentation):
-            idle += ["slow_weights_in_meta_test"]
+            refuse_idle(self, ["slow_weights_in_meta_test"], "without L_Aug in meta-test")
         if not w.augmentation:
-            idle += [name for name in fields if name.startswith(("covariance", "neighbour", "strength"))]
-            idle += ["calibrated_augmentation"]
+            idle = [name for name in fields if name.startswith(("covariance", "neighbour", "strength"))]
+            refuse_idle(self, [*idle, "calibrated_augmentation"], "with weights.augmentation=0")
         if not self.borrows:
-            idle += ["neighbour_weights"] if self.semantic else ["neighbour_weights", "strict"]
+            refuse_idle(self, ["neighbour_weights"], "with neighbours=1")
+        if not self.uses_embeddings:
+            refuse_idle(self, ["hide_open_names"], "with settings that use no class embeddings")
         if not self.semantic:
-            idle += ["margin", "temperature"]
+            refuse_idle(self, ["margin", "temperature"], "without a semantic loss (weights z2s, s2s and s2z are 0)")
         if not w.z2s:
-            idle += ["calibrated_z2s"]
+            refuse_idle(self, ["calibrated_z2s"], "with weights.z2s=0")
         if not w.s2s:
-            idle += ["negatives", "align_to_semantics"]
+            refuse_idle(self, ["s2s_negatives", "align_to_semantics"], "with weights.s2s=0")
         if not w.s2z:
-            idle += ["back_weights", "cycle"]
+            refuse_idle(self, ["s2z_weights", "cycle_form"], "with weights.s2z=0")
         if not (w.s2s or w.s2z or (w.z2s and self.meta_test_domains)):
-            idle += [name for name in fields if "prototype" in name]
+            refuse_idle(self, [name for name in fields if "prototype" in name], "without a loss that uses prototypes")
         if self.inner_clip == "none":
-            idle += ["inner_clip_norm"]
-        changed = [name for name in idle if getattr(self, name) != fields[name].default]
-        if changed:
-            raise ValueError(f"{changed[0]} has no effect beside the other settings: leave it out")
+            refuse_idle(self, ["inner_clip_norm"], "with inner_clip=none")
         return self

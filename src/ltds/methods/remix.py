@@ -1,30 +1,33 @@
-"""Remix: mixup whose labels lean to the rarer class."""
+"""Remix (Chou et al., ECCV Workshops 2020): mixup whose labels favour the rarer class."""
 
 from __future__ import annotations
 
 import torch
-from pydantic import PositiveFloat, field_validator, model_validator
-from torch import Tensor, nn
+from pydantic import Field, PositiveFloat, field_validator, model_validator
+from torch import Tensor
 
-from ltds.core.config import Fraction, Settings
-from ltds.core.draws import beta
-from ltds.core.task import Task
+from ltds.core.config import Fraction, Settings, refuse_idle
+from ltds.core.distributions import beta
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.soft_labels import soft_label_loss
 from ltds.methods.base import Method
-from ltds.semantics.embeddings import ClassEmbeddings
+from ltds.methods.problem import Problem
 
 
 class RemixConfig(Settings):
-    """`alpha`: images mix by lambda ~ Beta(alpha, alpha). `kappa`: from this ratio of class sizes on, the rarer class
-    gets the whole label, where it has more than 1 - `tau` of the image; tau=0 is mixup.
-    """
+    """Settings of Remix."""
 
-    criterion: CriterionSettings = CriterionSettings()
-    alpha: PositiveFloat = 1.0
-    kappa: float = 3.0
-    tau: Fraction = 0.5
+    criterion: CriterionSettings = Field(
+        CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+    )
+    alpha: PositiveFloat = Field(1.0, description="Images are mixed in the ratio lambda ~ Beta(alpha, alpha)")
+    kappa: float = Field(
+        3.0, description="From this ratio of class counts on, the rarer class may get the whole label; at least 1"
+    )
+    tau: Fraction = Field(
+        0.5, description="The rarer class gets the whole label if it has more than 1 - tau of the image; 0: plain mixup"
+    )
 
     @field_validator("kappa")
     @classmethod
@@ -35,48 +38,41 @@ class RemixConfig(Settings):
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> RemixConfig:
-        if self.tau == 0 and self.kappa != type(self).model_fields["kappa"].default:
-            raise ValueError("kappa has no effect beside tau=0 (plain mixup): leave it out")
+        if self.tau == 0:
+            refuse_idle(self, ["kappa"], "with tau=0 (plain mixup)")
         return self
 
 
 class Remix(Method):
-    """mean over the pooled batch of lambda_y criterion(z(x~), y_i) + (1 - lambda_y) criterion(z(x~), y_j).
+    """Mix images of all domains; the label favours the rarer class.
 
-    Reading: the sources' batches are pooled and mixed across domains, in one forward pass: BatchNorm sees mixed images.
+    The loss is the mean over the batch of lambda_y criterion(z(x~), y_i) + (1 - lambda_y) criterion(z(x~), y_j). The
+    batches of the source domains are pooled and mixed across domains, in one forward pass: BatchNorm sees mixed images.
     """
 
     Config = RemixConfig
     config: RemixConfig
-    class_sizes: Tensor  # (C,) n_c over all sources
+    class_counts: Tensor  # (C,) n_c over all sources
 
-    def __init__(
-        self,
-        config: RemixConfig,
-        *,
-        task: Task,
-        embeddings: ClassEmbeddings | None = None,
-        backbone: nn.Module,
-        features: int,
-    ) -> None:
-        super().__init__(config, task=task, embeddings=embeddings, backbone=backbone, features=features)
-        self.criterion = Criterion(config.criterion, task)
-        self.register_buffer("class_sizes", torch.tensor(task.class_counts), persistent=False)
+    def __init__(self, config: RemixConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        self.criterion = Criterion(config.criterion, self.task)
+        self.register_buffer("class_counts", torch.tensor(self.task.class_counts), persistent=False)
 
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
-        draws = clock.generator("mix")
-        share = float(beta(self.config.alpha, self.config.alpha, (), draws))
-        partner = torch.randperm(len(batch), generator=draws).to(batch.labels.device)
+        generator = clock.generator("mix")
+        share = float(beta(self.config.alpha, self.config.alpha, (), generator))
+        partner = torch.randperm(len(batch), generator=generator).to(batch.labels.device)
         mixed = share * batch.images + (1 - share) * batch.images[partner]
 
         labels = torch.stack([batch.labels, batch.labels[partner]], dim=1)
         domains = torch.stack([batch.domains, batch.domains[partner]], dim=1)
-        sizes = self.class_sizes[labels]
-        own = label_share(share, sizes[:, 0], sizes[:, 1], kappa=self.config.kappa, tau=self.config.tau)
+        n_i, n_j = self.class_counts[labels].unbind(dim=1)
+        first = label_share(share, n_i, n_j, kappa=self.config.kappa, tau=self.config.tau)
         total = soft_label_loss(
             self.criterion,
             self.predict(mixed).logits,
-            torch.stack([own, 1 - own], dim=1),
+            torch.stack([first, 1 - first], dim=1),
             labels,
             domains,
             clock.generator("criterion/mixed"),
@@ -85,10 +81,10 @@ class Remix(Method):
 
 
 def label_share(share: float, n_i: Tensor, n_j: Tensor, *, kappa: float, tau: float) -> Tensor:
-    """lambda_y (N,) in float64: the part of the label that goes to class i, of which the image has `share` = lambda.
+    """lambda_y (N,) in float64: the share of the label for class i, when the image holds `share` = lambda of it.
 
     0 if n_i / n_j >= kappa and lambda < tau; 1 if n_i / n_j <= 1 / kappa and 1 - lambda < tau; else lambda.
-    n_i, n_j (N,): images of the two classes.
+    n_i, n_j (N,): training images of the two classes.
     """
     n_i, n_j = n_i.double(), n_j.double()
     to_j = (n_i >= kappa * n_j) & (share < tau)

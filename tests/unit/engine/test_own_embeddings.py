@@ -90,7 +90,7 @@ def test_a_key_reaches_the_dataset_s_own_table(own: Manifest) -> None:
 def test_strict_runs_refuse_attributes_that_were_scaled_with_open_classes(own: Manifest) -> None:
     folder = own.root / "semantics"
     write_embeddings(folder / "attributes.npz", ClassEmbeddings(own.classes, torch.eye(6)))
-    config = toy_config(own, "ltds", method={"strict": True})
+    config = toy_config(own, "ltds", method={"hide_open_names": True})
     assert load_embeddings(config, own, own.task("wax")) is not None
     (folder / "attributes.csv").unlink()
     with pytest.raises(DataError, match=r"Put the attributes themselves into '.*attributes\.csv'"):

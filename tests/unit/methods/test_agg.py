@@ -13,7 +13,8 @@ from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.methods.agg import Agg, AggConfig
-from ltds.methods.presets import PRESETS, find_preset
+from ltds.methods.problem import Problem
+from ltds.methods.registry import METHODS, find_method
 from toy import toy_session
 
 CLOCK = Clock(seed=0, step=0, total=1, steps_per_epoch=1)
@@ -22,7 +23,7 @@ CLOCK = Clock(seed=0, step=0, total=1, steps_per_epoch=1)
 def linear_method(task: Task, criterion: str) -> Agg:
     torch.manual_seed(0)
     backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.Tanh())
-    return Agg(AggConfig(criterion=criterion), task=task, backbone=backbone, features=4)
+    return Agg(AggConfig(criterion=criterion), Problem(task=task, backbone=backbone, feature_dim=4))
 
 
 def batch_of(task: Task, sizes: tuple[int, int]) -> Batch:
@@ -92,7 +93,7 @@ def test_with_joint_forward_batchnorm_sees_all_domains_at_once(toy: Manifest) ->
     for joint in (False, True):
         torch.manual_seed(0)
         backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.BatchNorm1d(4, momentum=1.0))
-        method = Agg(AggConfig(joint_forward=joint), task=task, backbone=backbone, features=4)
+        method = Agg(AggConfig(joint_forward=joint), Problem(task=task, backbone=backbone, feature_dim=4))
         losses[joint] = method.loss(batch, CLOCK).total.item()
         shown = batch.images if joint else batch.of(1).images
         torch.testing.assert_close(backbone[2].running_mean, backbone[1](shown.flatten(1)).mean(dim=0))
@@ -101,8 +102,8 @@ def test_with_joint_forward_batchnorm_sees_all_domains_at_once(toy: Manifest) ->
         AggConfig(joint_forward=True, mixstyle={"p": 0.5})
 
 
-def test_presets_differ_where_they_say() -> None:
-    assert {name: PRESETS[name].settings.get("criterion", "ce") for name in ("agg", "bsce", "dc")} == {
+def test_methods_differ_where_they_say() -> None:
+    assert {name: METHODS[name].settings.get("criterion", "ce") for name in ("agg", "bsce", "dc")} == {
         "agg": "ce",
         "bsce": "bsce",
         "dc": "dc",
@@ -110,6 +111,6 @@ def test_presets_differ_where_they_say() -> None:
 
 
 def test_a_user_s_own_method_must_be_a_method() -> None:
-    assert find_preset("ltds.methods.agg:Agg").method is Agg
+    assert find_method("ltds.methods.agg:Agg").method is Agg
     with pytest.raises(ConfigError, match="to be a subclass of ltds"):
-        find_preset("ltds.methods.agg:AggConfig")
+        find_method("ltds.methods.agg:AggConfig")

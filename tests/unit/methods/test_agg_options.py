@@ -18,6 +18,7 @@ from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.methods.agg import Agg, AggConfig
+from ltds.methods.problem import Problem
 from ltds.nn.small import TinyNet
 from ltds.semantics.embeddings import ClassEmbeddings
 from reference import equations as eq
@@ -28,7 +29,9 @@ CLOCK = Clock(seed=0, step=3, total=10, steps_per_epoch=5)
 
 def method_of(task: Task, embeddings: ClassEmbeddings | None = None, **settings: Any) -> Agg:
     torch.manual_seed(0)
-    return Agg(AggConfig(**settings), task=task, embeddings=embeddings, backbone=TinyNet(8), features=8).train()
+    return Agg(
+        AggConfig(**settings), Problem(task=task, embeddings=embeddings, backbone=TinyNet(8), feature_dim=8)
+    ).train()
 
 
 def batch_of(sizes: tuple[int, int] = (6, 6)) -> Batch:
@@ -78,7 +81,7 @@ def test_mixstyle_does_nothing_at_test(toy: Manifest) -> None:
 def test_mixstyle_with_one_domain_is_refused(toy: Manifest) -> None:
     two = toy.task("wax")
     one = Task("one", two.classes, ("ink", "wax"), "wax", two.counts[:1])
-    with pytest.raises(ConfigError, match="Expected two source domains or more for MixStyle, but there is only 'ink'"):
+    with pytest.raises(ConfigError, match=r"at least 2 source domains for Agg .* has 1 \(ink\)"):
         method_of(one, mixstyle={"p": 0.5})
     with pytest.raises(ConfigError, match="Expected a batch of two domains or more"):
         method_of(two, mixstyle={"p": 0.5}).loss(batch_of((4, 0)), CLOCK)

@@ -19,13 +19,14 @@ from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import ClassBalanced
 from ltds.engine.checkpoint import load_checkpoint
-from ltds.engine.config import ScheduleSettings
 from ltds.engine.loop import train
 from ltds.engine.optim import learning_rate
 from ltds.engine.phases import freeze, schedule_phases, start_phase
+from ltds.engine.settings import ScheduleSettings
 from ltds.evaluation.table import PredictionTable
 from ltds.methods.agg import Agg, AggConfig
 from ltds.methods.crt import Decoupled, DecoupledConfig, closeness, tau_normalized
+from ltds.methods.problem import Problem
 from reference import crt_reference as twin
 from toy import recorded, toy_session
 
@@ -49,10 +50,12 @@ def task_of(counts: list[list[int]]) -> Task:
 SMALL = task_of([[5, 2, 0, 1], [0, 4, 0, 2]])  # 'c' is open
 
 
-def flat_method(task: Task = SMALL, features: int = 12, **settings: str) -> Decoupled:
+def flat_method(task: Task = SMALL, feature_dim: int = 12, **settings: str) -> Decoupled:
     """Features are the pixels themselves, in float64."""
     torch.manual_seed(0)
-    return Decoupled(parse(DecoupledConfig, settings), task=task, backbone=nn.Flatten(), features=features).double()
+    return Decoupled(
+        parse(DecoupledConfig, settings), Problem(task=task, backbone=nn.Flatten(), feature_dim=feature_dim)
+    ).double()
 
 
 def batch_of(labels: list[int], domains: list[int], seed: int = 0) -> Batch:
@@ -65,7 +68,7 @@ def points(*rows: list[float]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)[:, None, None, :]
 
 
-# --- the numbers of METHODS 2.1 -------------------------------------------------------------------------------------
+# --- the numbers of Kang et al. -------------------------------------------------------------------------------------
 
 
 def test_images_are_drawn_at_the_rates_of_the_fixture(fixture: Any) -> None:
@@ -112,7 +115,9 @@ def test_what_the_second_phase_is(head: str, lengths: list[int], trainable: tupl
 def test_the_first_phase_is_agg(head: str) -> None:
     method = flat_method(head=head, criterion="bsce")
     torch.manual_seed(0)
-    agg = Agg(parse(AggConfig, {"criterion": "bsce"}), task=SMALL, backbone=nn.Flatten(), features=12).double()
+    agg = Agg(
+        parse(AggConfig, {"criterion": "bsce"}), Problem(task=SMALL, backbone=nn.Flatten(), feature_dim=12)
+    ).double()
     batch = batch_of([0, 1, 3, 1, 3], [0, 0, 0, 1, 1])
     assert torch.equal(method.predict(batch.images).logits, agg.predict(batch.images).logits)
     assert torch.equal(method.loss(batch, FIRST).total, agg.loss(batch, FIRST).total)
@@ -182,12 +187,12 @@ def test_the_fresh_classifier_owes_nothing_to_the_old_one(toy: Manifest) -> None
     assert torch.equal(*fresh)
 
 
-@pytest.mark.parametrize("statistics", ["train", "eval"])
+@pytest.mark.parametrize("second_phase_batchnorm", ["train", "eval"])
 @pytest.mark.parametrize("head", ["crt", "lws"])
 def test_the_second_phase_leaves_the_best_features_alone(
-    toy: Manifest, tmp_path: Path, head: str, statistics: str
+    toy: Manifest, tmp_path: Path, head: str, second_phase_batchnorm: str
 ) -> None:
-    session = toy_session(toy, head, method={"statistics": statistics})
+    session = toy_session(toy, head, method={"second_phase_batchnorm": second_phase_batchnorm})
     run = recorded(session, tmp_path / "run")
     train(session, run)
     load_checkpoint(run.last_checkpoint, session.method)
@@ -196,7 +201,7 @@ def test_the_second_phase_leaves_the_best_features_alone(
     same = {name for name, value in session.method.state_dict().items() if torch.equal(value, ended[name])}
     learned = {"classifier.weight", "classifier.bias"} if head == "crt" else {"scales"}
     moving = {name for name in ended if "running" in name or "num_batches" in name}
-    assert set(ended) - same == learned | (moving if statistics == "train" else set())
+    assert set(ended) - same == learned | (moving if second_phase_batchnorm == "train" else set())
 
 
 @pytest.mark.parametrize("mode", [True, False])
@@ -230,7 +235,7 @@ def test_tau_is_the_twin_s_best_over_domains_on_known_classes() -> None:
         labels, domains = [0, 0, 0, 1, 3, 1, 3, 2, 2, 1, 3, 3, 3, 2], [0] * 8 + [1] * 6
         batch = batch_of(labels, domains, seed)
         with torch.no_grad():
-            method.conclude([], [batch.of(1), batch.of(0)])
+            method.fit_after_training([], [batch.of(1), batch.of(0)])
         features, weight = batch.images.flatten(1).tolist(), method.classifier.weight.tolist()
         best = twin.first_largest(twin.tau_scores(features, labels, domains, weight, [True, True, False, True]))
         assert method.tau.item() == pytest.approx(best / 10)
@@ -242,13 +247,13 @@ def test_tau_is_the_twin_s_best_over_domains_on_known_classes() -> None:
 
 def test_the_score_is_a_mean_over_domains_and_equals_go_to_the_smaller_tau() -> None:
     """Row 0 is three times as long: image (1, .5) is of class 0 while .5 < 3^(1 - tau), so up to tau 1.6."""
-    method = flat_method(task_of([[1, 1], [1, 1]]), features=2, head="tau")
+    method = flat_method(task_of([[1, 1], [1, 1]]), feature_dim=2, head="tau")
     method.classifier.weight.data = torch.tensor([[3.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
 
     def best(images: Tensor, labels: list[int], domains: list[int]) -> float:
         batch = Batch(images, torch.tensor(labels), torch.tensor(domains), torch.arange(len(labels)))
         with torch.no_grad():
-            method.conclude([], [batch])
+            method.fit_after_training([], [batch])
         return round(method.tau.item(), 6)
 
     assert best(points([1.0, 0.5]), [0], [0]) == 0.0, "right from 0 to 1.6"
@@ -263,8 +268,8 @@ def test_tau_zero_is_the_plain_classifier_without_its_bias() -> None:
     method.classifier.bias.data += torch.tensor([50.0, 0.0, 0.0, 0.0])
     batch = batch_of([0, 1, 3] * 5, [0] * 15)
     plain = method.predict(batch.images).logits
-    assert torch.equal(plain, method.classifier(batch.images.flatten(1))), "before conclude: h, with its bias"
-    method.concluded.fill_(True)
+    assert torch.equal(plain, method.classifier(batch.images.flatten(1))), "before fit_after_training: h, with its bias"
+    method.fitted.fill_(True)
     product = batch.images.flatten(1) @ method.classifier.weight.T
     torch.testing.assert_close(method.predict(batch.images).logits, product)
     assert torch.equal(method.predict(batch.images).logits.argmax(1), product.argmax(1))
@@ -287,7 +292,7 @@ def test_nearest_class_mean_is_scikit_learn_s_nearest_centroid() -> None:
     batch = batch_of(labels, [0] * 7 + [1] * 7)
     halves = [batch.of(0), batch.of(1)]
     with torch.no_grad():
-        method.conclude(halves, [])
+        method.fit_after_training(halves, [])
     reference = NearestCentroid().fit(batch.images.flatten(1).numpy(), np.array(labels))
     np.testing.assert_allclose(method.means[[0, 1, 3]].numpy(), reference.centroids_)
     others = batch_of([0] * 200, [0] * 200, seed=9).images
@@ -299,11 +304,11 @@ def test_nearest_class_mean_is_scikit_learn_s_nearest_centroid() -> None:
 
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])
 def test_a_class_without_images_never_wins_and_stays_finite(distance: str) -> None:
-    method = flat_method(task_of([[2, 0, 1], [1, 0, 1]]), features=2, head="ncm", distance=distance).float()
+    method = flat_method(task_of([[2, 0, 1], [1, 0, 1]]), feature_dim=2, head="ncm", distance=distance).float()
     images = points([3.0, 0.0], [0.0, 3.0], [1.0, 0.0]).float()
     batch = Batch(images, torch.tensor([0, 2, 0]), torch.tensor([0, 0, 1]), torch.arange(3))
     with torch.no_grad():
-        method.conclude([batch], [])
+        method.fit_after_training([batch], [])
     assert method.means.tolist() == [[2.0, 0.0], [0.0, 0.0], [0.0, 3.0]]
     logits = method.predict(points([0.0, 0.0], [1e15, -1e15], [0.1, 0.2]).float()).logits
     assert torch.isfinite(logits).all()
@@ -325,20 +330,20 @@ def test_concluding_twice_is_concluding_once(head: str) -> None:
     states = []
     for _ in range(2):
         with torch.no_grad():
-            method.conclude([batch], [batch])
+            method.fit_after_training([batch], [batch])
         states.append({name: value.clone() for name, value in method.state_dict().items()})
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
-    assert bool(states[0]["concluded"])
+    assert bool(states[0]["fitted"])
 
 
 @pytest.mark.parametrize("name", ["tau-norm", "ncm"])
-def test_what_was_concluded_makes_the_predictions_of_the_run(toy: Manifest, tmp_path: Path, name: str) -> None:
+def test_what_was_fitted_makes_the_predictions_of_the_run(toy: Manifest, tmp_path: Path, name: str) -> None:
     session = toy_session(toy, name)
     run = recorded(session, tmp_path / "run")
     train(session, run)
     table = PredictionTable.load(run.predictions_file("val"))
     load_checkpoint(run.last_checkpoint, session.method)
-    assert not bool(session.method.concluded), "training ends before"
+    assert not bool(session.method.fitted), "training ends before"
     load_checkpoint(run.best_checkpoint, session.method)
     method = session.method.eval()
     with torch.no_grad():
@@ -362,8 +367,8 @@ def test_what_was_concluded_makes_the_predictions_of_the_run(toy: Manifest, tmp_
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"head": "tau", "statistics": "eval"}, "statistics has no effect with head=tau"),
-        ({"head": "ncm", "statistics": "eval"}, "statistics has no effect with head=ncm"),
+        ({"head": "tau", "second_phase_batchnorm": "eval"}, "second_phase_batchnorm has no effect with head=tau"),
+        ({"head": "ncm", "second_phase_batchnorm": "eval"}, "second_phase_batchnorm has no effect with head=ncm"),
         ({"distance": "cosine"}, "distance has no effect with head=crt"),
         ({"head": "tau", "posthoc_tau": 1.0}, "posthoc_tau has no effect with head=tau"),
         ({"temperature": 0.2}, "temperature has no effect without the semantic loss"),
@@ -385,10 +390,10 @@ def test_tau_without_validation_images_is_refused() -> None:
     method = flat_method(head="tau")
     for validation in ([], [batch_of([2, 2], [0, 1])]):  # 'c' is open: no evidence either
         with pytest.raises(DataError, match=r"Expected tau to be chosen on validation images .* got none\. Mark some"):
-            method.conclude([], validation)
-    assert not bool(method.concluded)
+            method.fit_after_training([], validation)
+    assert not bool(method.fitted)
 
 
 def test_means_without_a_class_that_the_task_counts_are_refused() -> None:
     with pytest.raises(DataError, match="Expected class 'd' to be among the images to average, but got none of it"):
-        flat_method(head="ncm").conclude([batch_of([0, 1], [0, 1])], [])
+        flat_method(head="ncm").fit_after_training([batch_of([0, 1], [0, 1])], [])

@@ -15,6 +15,7 @@ from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
 from ltds.methods.cumix import Cumix, CumixConfig
 from ltds.methods.curriculum import draw_pairs
+from ltds.methods.problem import Problem
 from ltds.semantics.embeddings import ClassEmbeddings
 from toy import CLASSES, toy_config, toy_session
 
@@ -27,7 +28,7 @@ def smooth_cumix(task: Task, **settings: object) -> Cumix:
     torch.manual_seed(0)
     backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.Tanh())
     config = CumixConfig.model_validate(settings)
-    return Cumix(config, task=task, embeddings=EMBEDDINGS, backbone=backbone, features=4).double()
+    return Cumix(config, Problem(task=task, embeddings=EMBEDDINGS, backbone=backbone, feature_dim=4)).double()
 
 
 def batch_of(task: Task, size: int = 6) -> Batch:
@@ -204,14 +205,14 @@ def test_the_engine_gives_embeddings_to_the_semantic_head_only(toy: Manifest) ->
 def test_one_source_domain_is_refused(toy: Manifest) -> None:
     task = toy.task("wax")
     single = Task("t", task.classes, ("ink", "wax"), "wax", task.counts[:1])
-    with pytest.raises(ConfigError, match=r"at least two source domains for CuMix.*but got only 'ink'"):
+    with pytest.raises(ConfigError, match=r"at least 2 source domains for Cumix .* has 1 \(ink\)"):
         smooth_cumix(single)
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"weights": {"features": 0.0, "images": 0.0}}, "leave nothing to mix: use method.name=agg"),
+        ({"weights": {"features": 0.0, "images": 0.0}}, "leave nothing to mix: use the method agg"),
         ({"beta_max": 0.0}, "'method.beta_max' was 0.0"),
         ({"stage": 0.0}, "'method.stage' was 0.0"),
         ({"weights": {"samples": -1.0}}, "'method.weights.samples' was -1.0"),

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from ltds.core.rng import generator
-from ltds.methods.curriculum import Pairs, beta_at, draw_pairs, random_cycle, same_domain_probability
+from ltds.methods.curriculum import MixingPairs, beta_at, draw_pairs, random_cycle, same_domain_probability
 
 FILE = Path(__file__).resolve().parents[3].parent / "shared" / "fixtures" / "worked_examples.json"
 
@@ -97,7 +97,7 @@ def test_every_sample_has_a_ratio_of_its_own() -> None:
 
 
 def test_mixing_keeps_r_of_the_sample_itself_in_any_shape() -> None:
-    pairs = Pairs(torch.tensor([1, 2, 0]), torch.tensor([1.0, 0.0, 0.25]))
+    pairs = MixingPairs(torch.tensor([1, 2, 0]), torch.tensor([1.0, 0.0, 0.25]))
     x = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
     wanted = torch.tensor(slow.mix(x.tolist(), [1, 2, 0], [1.0, 0.0, 0.25]))
     assert wanted.tolist() == [[1.0, 10.0], [3.0, 30.0], [1.5, 15.0]]

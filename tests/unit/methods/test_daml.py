@@ -21,7 +21,8 @@ from ltds.data.manifest import Manifest
 from ltds.methods import daml
 from ltds.methods.agg import Agg, AggConfig
 from ltds.methods.daml import Daml, DamlConfig
-from ltds.methods.presets import PRESETS
+from ltds.methods.problem import Problem
+from ltds.methods.registry import METHODS
 from reference import domain_networks_reference as twin
 from toy import toy_session
 
@@ -32,14 +33,14 @@ WARMUP = Clock(seed=0, step=3, total=40, steps_per_epoch=10, phase="warmup")
 SIZE = 4
 
 
-def make(counts: np.ndarray = COUNTS, features: int = 4, backbone: nn.Module | None = None, **settings: Any) -> Daml:
+def make(counts: np.ndarray = COUNTS, feature_dim: int = 4, backbone: nn.Module | None = None, **settings: Any) -> Daml:
     """Float64, linear networks on three numbers, a source for each row of counts."""
     task = make_task(counts)
     torch.manual_seed(4)
-    backbone = backbone or nn.Linear(3, features, bias=False)
+    backbone = backbone or nn.Linear(3, feature_dim, bias=False)
     torch.set_default_dtype(torch.float64)  # so that draws and log n are exact too
     try:
-        method = Daml(parse(DamlConfig, settings), task=task, backbone=backbone, features=features)
+        method = Daml(parse(DamlConfig, settings), Problem(task=task, backbone=backbone, feature_dim=feature_dim))
     finally:
         torch.set_default_dtype(torch.float32)
     return method.double().train()
@@ -93,7 +94,7 @@ def twin_case(batch: Batch, **weights: float) -> dict[str, Any]:
 
 
 def flat(method: Daml) -> list[nn.Parameter]:
-    networks = [(method.backbone, method.classifier), *((n.backbone, n.classifier) for n in method.others)]
+    networks = [(method.backbone, method.classifier), *((n.backbone, n.classifier) for n in method.other_networks)]
     return [p for f, h in networks for p in (f.weight, h.weight, h.bias)]
 
 
@@ -105,7 +106,7 @@ def test_with_joint_forward_every_network_sees_all_domains_at_once() -> None:
         method.loss(batch, CLOCK)
         images = batch.split(2)[1]  # the last that it saw
         shown = images.images if joint else images.of(2).images
-        for network in (method.backbone, *(n.backbone for n in method.others)):
+        for network in (method.backbone, *(n.backbone for n in method.other_networks)):
             assert_close(network[1].running_mean, network[0](shown).mean(dim=0))
         means[joint] = method.backbone[1].running_mean
     assert not torch.allclose(means[False], means[True])
@@ -117,7 +118,7 @@ def test_a_whole_step_is_that_of_the_slow_twin(order: str, joint: bool, exact_dr
     """Without BatchNorm it is the same in one pass for all domains."""
     names = {"mix": "w1", "distillation": "w2", "meta_classification": "w3", "meta_mix": "w4"}
     weights = dict(zip(names, (3.0, 1.5, 0.8, 2.0), strict=True))
-    method, batch = make(order=order, inner_lr=0.3, weights=weights, joint_forward=joint), make_batch()
+    method, batch = make(gradient_order=order, inner_lr=0.3, weights=weights, joint_forward=joint), make_batch()
     case = twin_case(batch, **{names[name]: value for name, value in weights.items()})
     theta = torch.cat([p.detach().flatten() for p in flat(method)]).numpy()
     total, gradient = twin.daml_first_order(theta, case)
@@ -141,11 +142,11 @@ def test_the_worked_example_of_mixed_features(monkeypatch: pytest.MonkeyPatch) -
     example = json.loads(FILE.read_text())["examples"]["daml"]
     given, wanted = example["inputs"], example["expected"]
     shares = torch.tensor([given["dirichlet_mix"]], dtype=torch.float64)
-    laws: list[list[float]] = []
-    monkeypatch.setattr(daml, "dirichlet", lambda alpha, n, generator: laws.append(list(alpha)) or shares)
-    method = make(features=2, backbone=nn.Identity(), weights={"distillation": 0.0, "meta_classification": 0.0})
+    alphas: list[list[float]] = []
+    monkeypatch.setattr(daml, "dirichlet", lambda alpha, n, generator: alphas.append(list(alpha)) or shares)
+    method = make(feature_dim=2, backbone=nn.Identity(), weights={"distillation": 0.0, "meta_classification": 0.0})
     with torch.no_grad():
-        for head in (method.classifier, *(network.classifier for network in method.others)):
+        for head in (method.classifier, *(network.classifier for network in method.other_networks)):
             head.weight.copy_(torch.tensor(given["head_W"]))
             head.bias.zero_()
     images = torch.tensor(given["features_one_per_domain"], dtype=torch.float64).repeat_interleave(2, dim=0)
@@ -153,10 +154,10 @@ def test_the_worked_example_of_mixed_features(monkeypatch: pytest.MonkeyPatch) -
     batch = Batch(images, labels, torch.arange(3).repeat_interleave(2), torch.arange(6))
     step = method.loss(batch, CLOCK)
     assert float(step.terms["mix"]) == pytest.approx(3 * wanted["dir_mix_loss"], abs=1e-6)  # each network the same
-    assert laws[:3] == [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
-    assert laws[3:] == [[0.2, 0.6, 0.6], [0.6, 0.2, 0.6], [0.6, 0.6, 0.2]]
-    for law, name in ((laws[0], "meta_train_own_0.6_others_0.2"), (laws[3], "meta_objective_own_0.2_others_0.6")):
-        means = dirichlet(law, 20_000, CLOCK.generator("means")).mean(dim=0)
+    assert alphas[:3] == [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
+    assert alphas[3:] == [[0.2, 0.6, 0.6], [0.6, 0.2, 0.6], [0.6, 0.6, 0.2]]
+    for alpha, name in ((alphas[0], "meta_train_own_0.6_others_0.2"), (alphas[3], "meta_objective_own_0.2_others_0.6")):
+        means = dirichlet(alpha, 20_000, CLOCK.generator("means")).mean(dim=0)
         assert means.tolist() == pytest.approx(wanted[f"dirichlet_mean_{name}"], abs=0.01)
 
 
@@ -164,7 +165,7 @@ def test_every_network_sees_every_domain_once_in_each_half() -> None:
     method, batch = make(), make_batch()
     halves, seen = batch.split(2), []
     images = {half.of(n).images[0, 0].item(): (k, n) for k, half in enumerate(halves) for n in range(3)}
-    backbones = [method.backbone, *(network.backbone for network in method.others)]
+    backbones = [method.backbone, *(network.backbone for network in method.other_networks)]
     for m, backbone in enumerate(backbones):
         backbone.register_forward_hook(lambda f, args, out, m=m: seen.append((m, *images[args[0][0, 0].item()])))
     method.loss(batch, CLOCK)
@@ -189,7 +190,7 @@ def test_teachers_get_no_gradient_from_distillation() -> None:
     weights = {"mix": 0.0, "meta_mix": 0.0, "meta_classification": 1e-300}
     method, batch = make(weights=weights | {"distillation": 1.0}), make_batch()
     logits: list[Tensor] = []
-    for network in method.others:
+    for network in method.other_networks:
         network.classifier.register_forward_hook(lambda h, args, out: logits.append(out))
     method.loss(batch, CLOCK)
     taught = [z.requires_grad for z in logits[: 2 + 2 * 2]]  # their own logits, then what they teach two others
@@ -199,7 +200,7 @@ def test_teachers_get_no_gradient_from_distillation() -> None:
 def test_prediction_is_the_mean_of_probabilities() -> None:
     method, images = make().eval(), make_batch().images
     prediction = method.predict(images)
-    heads = [(method.backbone, method.classifier), *((n.backbone, n.classifier) for n in method.others)]
+    heads = [(method.backbone, method.classifier), *((n.backbone, n.classifier) for n in method.other_networks)]
     mean = torch.stack([torch.softmax(h(f(images)), dim=1) for f, h in heads]).mean(dim=0)
     assert_close(torch.softmax(prediction.logits, dim=1), mean)
     assert_close(prediction.logits, mean.log())
@@ -210,12 +211,12 @@ def test_prediction_is_the_mean_of_probabilities() -> None:
 
 def test_the_warm_up_is_agg_on_one_batch(toy: Manifest) -> None:
     method, batch = make(warmup=0.4), make_batch()
-    agg = Agg(AggConfig(), task=make_task(), backbone=method.backbone, features=4)
+    agg = Agg(AggConfig(), Problem(task=make_task(), backbone=method.backbone, feature_dim=4))
     agg.classifier = method.classifier
     step = method.loss(batch, WARMUP)
     assert_close(step.total, agg.double().loss(batch.split(2)[0], WARMUP).total)
     step.total.backward()
-    assert all(p.grad is None for p in method.others.parameters())
+    assert all(p.grad is None for p in method.other_networks.parameters())
     assert method.backbone.weight.grad is not None
     assert torch.equal(method.predict(batch.images).features, method.backbone(batch.images))
 
@@ -225,7 +226,7 @@ def test_after_the_warm_up_all_networks_are_one(sources: int, exact_draws: None)
     counts = np.vstack([COUNTS, COUNTS[:1]])[:sources]
     method, batch = make(counts, warmup=0.4), make_batch(counts)
     before = method.eval().predict(batch.images)
-    method.train().enter(method.phases()[1])
+    method.train().start_phase(method.phases()[1])
     after = method.eval().predict(batch.images)
     assert torch.equal(after.logits, before.logits)  # bit for bit, for any number of networks
     assert torch.equal(after.features, before.features.repeat(1, sources))
@@ -233,7 +234,7 @@ def test_after_the_warm_up_all_networks_are_one(sources: int, exact_draws: None)
     assert abs(float(terms["distillation"])) < 1e-12
     assert float(terms["classification"]) > 0.5
     state = {name: value.clone() for name, value in method.state_dict().items()}
-    method.enter(method.phases()[1])
+    method.start_phase(method.phases()[1])
     assert all(torch.equal(state[name], value) for name, value in method.state_dict().items())
 
 
@@ -242,8 +243,8 @@ def test_copies_share_no_memory_and_have_the_running_statistics_too(toy: Manifes
     method = session.method.train()
     method.loss(session.batch(0), Clock(0, 0, 2, 2, "warmup"))
     assert method.backbone.body[1].running_mean.abs().sum() > 0
-    method.enter(method.phases()[1])
-    other = method.others[0].backbone
+    method.start_phase(method.phases()[1])
+    other = method.other_networks[0].backbone
     assert torch.equal(other.body[1].running_mean, method.backbone.body[1].running_mean)
     assert other.body[0].weight.data_ptr() != method.backbone.body[0].weight.data_ptr()
     method.loss(session.batch(1), Clock(0, 0, 4, 2)).total.backward()
@@ -253,19 +254,19 @@ def test_copies_share_no_memory_and_have_the_running_statistics_too(toy: Manifes
 
 def test_phases() -> None:
     assert [p.name for p in make().phases()] == ["main"]
-    first, second = make(warmup=0.25, lr_after=0.5).phases()
-    assert (first.name, first.share, first.lr, first.decay) == ("warmup", 0.25, 1.0, "constant")
+    first, second = make(warmup=0.25, lr_scale_after_warmup=0.5).phases()
+    assert (first.name, first.share, first.lr_scale, first.decay) == ("warmup", 0.25, 1.0, "constant")
     assert first.trainable == ("backbone.", "classifier.")
-    assert (second.name, second.share, second.lr, second.decay) == ("main", 0.75, 0.5, "constant")
-    assert PRESETS["daml-warmup"].settings == {"warmup": 0.4}
+    assert (second.name, second.share, second.lr_scale, second.decay) == ("main", 0.75, 0.5, "constant")
+    assert METHODS["daml-warmup"].settings == {"warmup": 0.4}
 
 
 def test_networks_begin_different_and_count(toy: Manifest) -> None:
     method = toy_session(toy, "daml").method
-    assert not torch.equal(method.backbone.body[0].weight, method.others[0].backbone.body[0].weight)
+    assert not torch.equal(method.backbone.body[0].weight, method.other_networks[0].backbone.body[0].weight)
     one = sum(p.numel() for p in [*method.backbone.parameters(), *method.classifier.parameters()])
     assert sum(p.numel() for p in method.parameters()) == 2 * one
-    assert method.batches == 2
+    assert method.batches_per_step == 2
 
 
 @pytest.mark.parametrize("criterion", ["bsce", "dc", "equal", "adjusted"])
@@ -282,13 +283,13 @@ def test_bad_settings(toy: Manifest) -> None:
     with pytest.raises(ConfigError, match="cannot both be 0"):
         parse(DamlConfig, {"weights": {"meta_classification": 0.0, "meta_mix": 0.0}})
     for idle in (
-        {"lr_after": 0.5},
+        {"lr_scale_after_warmup": 0.5},
         {"temperature": 4.0, "weights": {"distillation": 0.0}},
-        {"own": 0.5, "weights": {"mix": 0.0, "meta_mix": 0.0}},
+        {"own_concentration": 0.5, "weights": {"mix": 0.0, "meta_mix": 0.0}},
     ):
         with pytest.raises(ConfigError, match="has no effect"):
             parse(DamlConfig, idle)
     with pytest.raises(ConfigError):
         parse(DamlConfig, {"warmup": 1.0})
-    with pytest.raises(ConfigError, match="two source domains"):
+    with pytest.raises(ConfigError, match=r"at least 2 source domains for Daml .* has 1 \("):
         make(COUNTS[:1])

@@ -18,7 +18,8 @@ from ltds.core.task import Task
 from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
 from ltds.methods.epi_fcr import EpiFcr, EpiFcrConfig, EpisodeWeights
-from ltds.methods.presets import PRESETS
+from ltds.methods.problem import Problem
+from ltds.methods.registry import METHODS
 from reference import domain_networks_reference as twin
 from toy import toy_session
 
@@ -28,15 +29,17 @@ EARLY = Clock(seed=0, step=15, total=100, steps_per_epoch=10)
 LATE = Clock(seed=0, step=16, total=100, steps_per_epoch=10)
 
 
-def make(counts: np.ndarray = COUNTS, features: int = 4, backbone: nn.Module | None = None, **settings: Any) -> EpiFcr:
+def make(
+    counts: np.ndarray = COUNTS, feature_dim: int = 4, backbone: nn.Module | None = None, **settings: Any
+) -> EpiFcr:
     """Float64, linear networks on three numbers, a source for each row of counts."""
     domains = tuple(f"d{i}" for i in range(len(counts) + 1))
     task = Task("t", tuple(f"c{i}" for i in range(counts.shape[1])), domains, domains[-1], counts)
     torch.manual_seed(4)
-    backbone = backbone or nn.Linear(3, features, bias=False)
+    backbone = backbone or nn.Linear(3, feature_dim, bias=False)
     torch.set_default_dtype(torch.float64)  # so that log n is exact too
     try:
-        method = EpiFcr(parse(EpiFcrConfig, settings), task=task, backbone=backbone, features=features)
+        method = EpiFcr(parse(EpiFcrConfig, settings), Problem(task=task, backbone=backbone, feature_dim=feature_dim))
     finally:
         torch.set_default_dtype(torch.float32)
     return method.double().train()
@@ -77,10 +80,10 @@ def test_the_worked_example() -> None:
     counts, weights = np.array([[1, 1], [1, 1]]), {"feature": 2 * w_f, "classifier": 2 * w_c, "random": w_r}
     method = make(counts, 1, Scale(), weights=weights)
     pairs = [(method.classifier, "agg_classifier"), (method.random, "random_classifier")]
-    pairs += [(network.classifier, "other_domain_classifier") for network in method.specific]
+    pairs += [(network.classifier, "other_domain_classifier") for network in method.domain_networks]
     with torch.no_grad():
         method.backbone.scale.fill_(given["agg_feature_scale"])
-        for network in method.specific:
+        for network in method.domain_networks:
             network.backbone.scale.fill_(given["other_domain_feature_scale"])
         for head, name in pairs:
             head.weight.copy_(torch.tensor(given[name])[:, None])
@@ -119,7 +122,7 @@ def test_a_whole_step_is_that_of_the_slow_twin(criterion: str) -> None:
         "w_c": 0.7,
         "w_r": 0.3,
     }
-    networks = [(method.backbone, method.classifier), *((n.backbone, n.classifier) for n in method.specific)]
+    networks = [(method.backbone, method.classifier), *((n.backbone, n.classifier) for n in method.domain_networks)]
     order = [p for f, h in networks for p in (f.weight, h.weight, h.bias)]
     theta = torch.cat([p.detach().flatten() for p in order]).numpy()
     total, gradient = twin.epi_step(theta, case)
@@ -133,7 +136,7 @@ def test_a_whole_step_is_that_of_the_slow_twin(criterion: str) -> None:
 def test_the_episode_leaves_no_gradient_on_the_partners() -> None:
     """The domain networks learn from their own cross-entropy alone: with episodes or without, the same gradient."""
     warm, late = gradients(make(), EARLY), gradients(make(), LATE)
-    partners = [name for name in warm if name.startswith("specific.")]
+    partners = [name for name in warm if name.startswith("domain_networks.")]
     assert len(partners) == 3 * 3
     for name in partners:
         assert torch.equal(warm[name], late[name]), name
@@ -145,7 +148,7 @@ def test_the_episode_leaves_no_gradient_on_the_partners() -> None:
 
 def test_a_domain_network_learns_from_its_own_domain_alone() -> None:
     method, batch = make(), make_batch()
-    own = method.specific[1]
+    own = method.domain_networks[1]
     method.loss(batch, LATE).total.backward()
     mine = own.backbone.weight.grad.clone()
     method.zero_grad()
@@ -158,7 +161,7 @@ def test_the_final_model_learns_nothing_from_the_domain_networks_own_loss() -> N
     method = make()
     before = gradients(method, EARLY)["backbone.weight"].clone()
     with torch.no_grad():
-        for network in method.specific:
+        for network in method.domain_networks:
             network.classifier.weight.mul_(3)
     assert torch.equal(gradients(method, EARLY)["backbone.weight"], before)
 
@@ -181,7 +184,7 @@ def test_domains_for_validation_and_training_always_differ() -> None:
     method, batch = make(), make_batch()
     images = {batch.of(n).images[0, 0].item(): n for n in range(3)}
     seen: list[tuple[int, int]] = []
-    for t, network in enumerate(method.specific):
+    for t, network in enumerate(method.domain_networks):
         network.backbone.register_forward_hook(lambda m, args, out, t=t: seen.append((images[args[0][0, 0].item()], t)))
     for step in range(16, 80):
         method.loss(batch, Clock(0, step, 100, 10))
@@ -215,7 +218,7 @@ def test_any_criterion_will_do(criterion: str) -> None:
 def test_networks_begin_different_and_the_random_classifier_never_moves(toy: Manifest) -> None:
     session = toy_session(toy, "epi-fcr", method={"name": "epi-fcr", "warmup": 0.0})
     method = session.method
-    weights = [method.backbone, *(network.backbone for network in method.specific)]
+    weights = [method.backbone, *(network.backbone for network in method.domain_networks)]
     first = [backbone.body[0].weight for backbone in weights]
     assert all(not torch.equal(a, b) for i, a in enumerate(first) for b in first[:i])
     before = method.random.weight.clone()
@@ -229,9 +232,9 @@ def test_networks_begin_different_and_the_random_classifier_never_moves(toy: Man
 
 def test_bad_settings_and_presets(toy: Manifest) -> None:
     for bad in ({"warmup": 1.0}, {"weights": {"feature": 0.0, "classifier": 0.0, "random": 0.0}}):
-        with pytest.raises(ConfigError, match="use method agg"):
+        with pytest.raises(ConfigError, match="use the method agg"):
             parse(EpiFcrConfig, bad)
-    with pytest.raises(ConfigError, match="two source domains"):
+    with pytest.raises(ConfigError, match=r"at least 2 source domains for EpiFcr .* has 1 \("):
         make(COUNTS[:1])
-    assert PRESETS["epi-fcr-bsce"].settings == {"criterion": "bsce"}
+    assert METHODS["epi-fcr-bsce"].settings == {"criterion": "bsce"}
     assert EpiFcrConfig().weights == EpisodeWeights(feature=2.0, classifier=0.05, random=0.1)

@@ -19,7 +19,8 @@ from ltds.core.types import Batch, Clock
 from ltds.methods.isda import Isda, IsdaConfig
 from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
-from ltds.methods.presets import PRESETS
+from ltds.methods.problem import Problem
+from ltds.methods.registry import METHODS
 from reference import isda_reference as twin
 
 FILE = Path(__file__).resolve().parents[3].parent / "shared" / "fixtures" / "worked_examples.json"
@@ -27,14 +28,14 @@ COUNTS = np.array([[30, 5, 2], [2, 9, 4]])
 LATE = Clock(seed=0, step=8, total=10, steps_per_epoch=1)
 
 
-def make(counts: np.ndarray = COUNTS, backbone: nn.Module | None = None, features: int = 2, **settings: Any) -> Isda:
+def make(counts: np.ndarray = COUNTS, backbone: nn.Module | None = None, feature_dim: int = 2, **settings: Any) -> Isda:
     classes = tuple(f"c{i}" for i in range(counts.shape[1]))
     task = Task("t", classes, ("d0", "d1", "d2"), "d2", counts)
     torch.manual_seed(3)
-    backbone = backbone or nn.Linear(4, features, bias=False)
+    backbone = backbone or nn.Linear(4, feature_dim, bias=False)
     torch.set_default_dtype(torch.float64)  # so that log n is exact too
     try:
-        method = Isda(parse(IsdaConfig, settings), task=task, backbone=backbone, features=features)
+        method = Isda(parse(IsdaConfig, settings), Problem(task=task, backbone=backbone, feature_dim=feature_dim))
     finally:
         torch.set_default_dtype(torch.float32)
     return method.double().train()
@@ -103,8 +104,8 @@ def test_covariance_online(examples: Any, covariance: str) -> None:
     for n in (1, 2):
         rows, labels = exact(given[f"batch{n}_f"]), torch.tensor(given[f"batch{n}_y"])
         method.loss(Batch(rows, labels, torch.zeros_like(labels), labels), LATE)
-        assert_close(method.spread.sigma, exact(wanted[f"{key}_after{n}"]), rtol=0, atol=1e-9)
-    assert_close(method.spread.count, exact(wanted[f"{key}_n"]))
+        assert_close(method.covariance.sigma, exact(wanted[f"{key}_after{n}"]), rtol=0, atol=1e-9)
+    assert_close(method.covariance.count, exact(wanted[f"{key}_n"]))
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
@@ -112,11 +113,11 @@ def test_l_aug_plain(examples: Any, covariance: str, monkeypatch: pytest.MonkeyP
     given, wanted = examples["l_aug"]["inputs"], examples["l_aug"]["expected"]
     key = covariance[:4]
     method = make(np.ones((2, 4), dtype=int), nn.Identity(), covariance=covariance, strength=given["lambda"] * 10 / 8)
-    monkeypatch.setattr(method.spread, "updated", lambda features, labels: method.spread.estimate)
+    monkeypatch.setattr(method.covariance, "updated", lambda features, labels: method.covariance.estimate)
     with torch.no_grad():
         method.classifier.weight.copy_(exact(given["W"]))
         method.classifier.bias.copy_(exact(given["b"]))
-        method.spread.sigma.copy_(exact(given[f"sigma_prime_{key}"]))
+        method.covariance.sigma.copy_(exact(given[f"sigma_prime_{key}"]))
     labels = torch.tensor(given["labels"])
     loss = method.loss(Batch(exact(given["f"]), labels, labels * 0, labels), LATE)
     assert loss.total.item() == pytest.approx(wanted[f"plain_{key}_mean"], abs=1e-9)
@@ -134,20 +135,23 @@ def test_it_is_l_aug_of_ltds_with_one_neighbour_and_no_calibration() -> None:
         calibrated_augmentation=False,
     )
     assert not MetaLtds.uses_embeddings(config)
-    ltds = MetaLtds(config, task=isda.task, backbone=nn.Linear(4, 2, bias=False), features=2).double().train()
-    ltds.load_state_dict({**ltds.state_dict(), **isda.state_dict()})
+    ltds = (
+        MetaLtds(config, Problem(task=isda.task, backbone=nn.Linear(4, 2, bias=False), feature_dim=2)).double().train()
+    )
+    state = {name.replace("covariance", "augmentation.covariance"): value for name, value in isda.state_dict().items()}
+    ltds.load_state_dict({**ltds.state_dict(), **state})
     for seed in (1, 2):
         batch = make_batch(seed)
         assert_close(ltds.loss(batch, LATE).terms["aug"], isda.loss(batch, LATE).total.detach(), rtol=0, atol=1e-12)
-    assert_close(ltds.spread.sigma, isda.spread.sigma, rtol=0, atol=0)
+    assert_close(ltds.augmentation.covariance.sigma, isda.covariance.sigma, rtol=0, atol=0)
 
 
 def test_the_covariance_is_saved_and_gets_no_gradient() -> None:
     method = make()
     method.loss(make_batch(1), LATE).total.backward()
-    assert {"spread.sigma", "spread.mean", "spread.count"} <= set(method.state_dict())
-    assert not method.spread.sigma.requires_grad
-    assert method.spread.count.sum() == 12
+    assert {"covariance.sigma", "covariance.mean", "covariance.count"} <= set(method.state_dict())
+    assert not method.covariance.sigma.requires_grad
+    assert method.covariance.count.sum() == 12
 
 
 def test_every_setting_changes_something_and_bad_ones_are_refused() -> None:
@@ -156,5 +160,5 @@ def test_every_setting_changes_something_and_bad_ones_are_refused() -> None:
         assert abs(make(**change).loss(make_batch(1), LATE).total.item() - base) > 1e-6
     with pytest.raises(ConfigError, match="strength"):
         make(strength=0.0)
-    assert PRESETS["isda"].method is Isda
+    assert METHODS["isda"].method is Isda
     assert IsdaConfig().criterion.name == "ce"

@@ -14,7 +14,8 @@ from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.methods.masf import Masf, MasfConfig
-from ltds.methods.presets import PRESETS
+from ltds.methods.problem import Problem
+from ltds.methods.registry import METHODS
 from reference import masf_reference as twin
 
 COUNTS = np.array([[30, 5, 2, 1], [2, 9, 4, 0], [1, 8, 20, 3]])
@@ -31,7 +32,7 @@ def make(counts: np.ndarray = COUNTS, backbone: nn.Module | None = None, **setti
     torch.manual_seed(2)
     backbone = backbone or nn.Linear(twin.PIXELS, twin.D, bias=False)
     task = Task("t", classes, domains, domains[-1], counts)
-    method = Masf(config, task=task, backbone=backbone, features=twin.D).double().train()
+    method = Masf(config, Problem(task=task, backbone=backbone, feature_dim=twin.D)).double().train()
     for parameter in method.metric.parameters():
         parameter.data.mul_(5)  # so that distances are of the size of the margin
     return method
@@ -154,7 +155,7 @@ def test_a_setting_without_effect_is_refused(settings: dict[str, Any], said: str
 
 
 def test_one_source_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"at least 2 source domains for masf.*but got 1\. Use --method agg"):
+    with pytest.raises(ConfigError, match=r"at least 2 source domains for Masf .* has 1 \("):
         make(COUNTS[:1])
 
 
@@ -191,6 +192,6 @@ def test_frozen_parameters_stay_and_batchnorm_works() -> None:
 
 
 def test_the_preset_has_the_original_settings() -> None:
-    config = parse(MasfConfig, PRESETS["masf"].settings)
+    config = parse(MasfConfig, METHODS["masf"].settings)
     assert (config.clip_norm, config.temperature, config.margin, config.triplet) == (2.0, 2.0, 10.0, 0.005)
     assert config.criterion.name == "ce"

@@ -20,8 +20,10 @@ from ltds.data.manifest import Manifest
 from ltds.engine.optim import build_optimizer
 from ltds.engine.settings import OptimizerSettings
 from ltds.methods.meta_ltds import MetaLtds
-from ltds.methods.meta_ltds_config import MetaLtdsConfig, Weights
-from ltds.methods.presets import PRESETS, find_preset
+from ltds.methods.meta_ltds_config import LtdsWeights, MetaLtdsConfig
+from ltds.methods.meta_ltds_semantics import ClassSemantics
+from ltds.methods.problem import Problem
+from ltds.methods.registry import METHODS, find_method
 from ltds.semantics.embeddings import ClassEmbeddings
 from toy import toy_session
 
@@ -33,7 +35,7 @@ COUNTS = np.array([[30, 5, 0, 2, 0], [2, 9, 4, 0, 0], [1, 8, 20, 0, 0], [3, 0, 6
 def make(
     counts: np.ndarray = COUNTS,
     backbone: nn.Module | None = None,
-    features: int = 4,
+    feature_dim: int = 4,
     width: int = 3,
     **settings: Any,
 ) -> MetaLtds:
@@ -44,11 +46,11 @@ def make(
     embeddings = ClassEmbeddings(classes, torch.randn(len(classes), width, generator=generator))
     torch.manual_seed(4)
     config = MetaLtdsConfig(**{"neighbours": 2, "temperature": 0.5} | settings)
-    backbone = backbone or nn.Sequential(nn.Flatten(), nn.Linear(12, features), nn.Softplus())
+    backbone = backbone or nn.Sequential(nn.Flatten(), nn.Linear(12, feature_dim), nn.Softplus())
     task = Task("t", classes, domains, domains[-1], counts)
     torch.set_default_dtype(torch.float64)  # so that log n is exact too
     try:
-        method = MetaLtds(config, task=task, embeddings=embeddings, backbone=backbone, features=features)
+        method = MetaLtds(config, Problem(task=task, embeddings=embeddings, backbone=backbone, feature_dim=feature_dim))
     finally:
         torch.set_default_dtype(torch.float32)
     return method.double().train()
@@ -71,17 +73,17 @@ def gradient(method: MetaLtds, clock: Clock = LATE, steps: int = 1) -> dict[str,
 
 
 def test_without_an_inner_step_it_is_multi_domain_training() -> None:
-    """METHODS 5 (ii): the meta-test domain weighs .3 and everything is taken at theta."""
+    """The meta-test domain weighs .3 and everything is taken at theta."""
     method = make(inner_lr=0.0)
     got = gradient(method)
     plain = make(inner_lr=0.0)
     train, test = plain._split(LATE)
-    batch, strength = make_batch(), plain._strength(LATE)
-    view = plain._look(plain._net(), batch, train)
-    prototypes = plain.prototypes.blended(view.features, view.labels, view.domains)
-    inner, _, sigma = plain._meta_train(view, prototypes, strength, train, LATE)
-    seen = plain._look(plain._net(), batch, test)
-    outer = plain._meta_test(seen, plain._net(), prototypes.detach(), sigma, strength, LATE)
+    batch, strength = make_batch(), plain.augmentation.strength(LATE)
+    outputs = plain._forward(plain._functions(), batch, train)
+    prototypes = plain.prototypes.blended(outputs.features, outputs.labels, outputs.domains)
+    inner, _, sigma = plain._meta_train(outputs, prototypes, strength, train, LATE)
+    seen = plain._forward(plain._functions(), batch, test)
+    outer = plain._meta_test(seen, plain._functions(), prototypes.detach(), sigma, strength, LATE)
     weights = {"cls": 1.0, "z2s": 0.1, "s2s": 0.1, "s2z": 0.1, "aug": 0.1}
     total = sum(weights[n] * v for n, v in inner.items()) + 0.3 * sum(weights[n] * v for n, v in outer.items())
     total.backward()
@@ -91,7 +93,7 @@ def test_without_an_inner_step_it_is_multi_domain_training() -> None:
 
 def test_the_strength_moves_once_an_epoch() -> None:
     method = make()
-    at = {step: method._strength(Clock(0, step, 1000, 10)) for step in (399, 400, 409, 410, 700, 999)}
+    at = {step: method.augmentation.strength(Clock(0, step, 1000, 10)) for step in (399, 400, 409, 410, 700, 999)}
     assert at[399] is None
     assert at[400] == at[409] == pytest.approx(0)
     assert at[410] == pytest.approx(10 / 60)
@@ -100,15 +102,15 @@ def test_the_strength_moves_once_an_epoch() -> None:
 
 
 def test_the_orders_differ_and_agree_without_an_inner_step() -> None:
-    first, second = gradient(make()), gradient(make(order="second"))
+    first, second = gradient(make()), gradient(make(gradient_order="second"))
     assert max((first[n] - second[n]).abs().max() for n in first) > 1e-5
-    first, second = gradient(make(inner_lr=0.0)), gradient(make(inner_lr=0.0, order="second"))
+    first, second = gradient(make(inner_lr=0.0)), gradient(make(inner_lr=0.0, gradient_order="second"))
     for name in first:
         assert_close(first[name], second[name], rtol=0, atol=1e-12)
 
 
 def test_ablations_a_and_b_are_agg_and_dc(toy: Manifest) -> None:
-    """Equal counts, no terms, no meta-learning: plain training, METHODS 5 (iii)."""
+    """Equal counts, no terms, no meta-learning: plain training."""
     for ours, plain in (("ltds-a", "agg"), ("ltds-b", "dc")):
         one, other = toy_session(toy, ours), toy_session(toy, plain)
         other.method.load_state_dict(one.method.state_dict(), strict=False)
@@ -122,9 +124,9 @@ def test_ablations_a_and_b_are_agg_and_dc(toy: Manifest) -> None:
 
 
 def test_bare_a_step_is_plain_sgd_on_cross_entropy() -> None:
-    """METHODS 5 (iii): constant n, lambda 0, one domain, w_1 .. w_4 = 0, no meta-test; L_dc is then cross-entropy."""
+    """Constant n, lambda 0, one domain, w_1 .. w_4 = 0, no meta-test; L_dc is then cross-entropy."""
     counts = np.full((1, 5), 7)
-    weights = Weights(z2s=0.0, s2s=0.0, s2z=0.0, augmentation=0.0)
+    weights = LtdsWeights(z2s=0.0, s2s=0.0, s2z=0.0, augmentation=0.0)
     method = make(counts, weights=weights, meta_test_domains=0, neighbours=5, temperature=1 / 30)
     plain = copy.deepcopy(method)
     optimizers = [build_optimizer(net, OptimizerSettings(lr=0.3)) for net in (method, plain)]
@@ -143,8 +145,8 @@ def test_bare_a_step_is_plain_sgd_on_cross_entropy() -> None:
 
 
 def test_the_row_of_a_class_without_images_changes_only_by_weight_decay() -> None:
-    """METHODS 5 (iv): of L_dc with meta-learning, and of ltds without the names of open classes."""
-    for settings in ({"strict": True}, PRESETS["ltds-d"].settings):
+    """Of L_dc with meta-learning, and of ltds without the names of open classes."""
+    for settings in ({"hide_open_names": True}, METHODS["ltds-d"].settings):
         bare = "weights" in settings
         method = make(**{**settings, **({"neighbours": 5, "temperature": 1 / 30} if bare else {})})
         optimizer = build_optimizer(method, OptimizerSettings(lr=0.3, momentum=0.0, weight_decay=0.01))
@@ -198,9 +200,9 @@ CHANGES: dict[str, Any] = {
     "weights.meta_test": 0.6,
     "margin": 0.3,
     "temperature": 0.4,
-    "strict": True,
+    "hide_open_names": True,
     "meta_test_domains": 2,
-    "order": "second",
+    "gradient_order": "second",
     "inner_lr": 0.1,
     "inner_clip": "global",
     "inner_clip_norm": 0.05,
@@ -208,10 +210,10 @@ CHANGES: dict[str, Any] = {
     "joint_forward": True,
     "sum_domains": True,
     "calibrated_z2s": False,
-    "negatives": "released",
+    "s2s_negatives": "released",
     "align_to_semantics": False,
-    "back_weights": (0.5, 0.5),
-    "cycle": "z2s",
+    "s2z_weights": (0.5, 0.5),
+    "cycle_form": "z2s",
     "prototype_gradient": False,
     "prototype_start": "zero",
     "prototype_epsilon": 0.1,
@@ -266,30 +268,30 @@ def test_every_setting_changes_something(name: str) -> None:
     assert max((before[n] - after[n]).abs().max().item() for n in before if before[n].numel()) > 1e-8
 
 
-def test_an_open_class_is_trained_by_its_name_alone_and_not_when_strict() -> None:
-    """METHODS 5 (iv): with `strict`, the classifier row of an open class gets exactly no gradient."""
+def test_an_open_class_is_trained_by_its_name_alone_and_not_when_hidden() -> None:
+    """With `hide_open_names`, the classifier row of an open class gets exactly no gradient."""
     assert gradient(make())["classifier.weight"][4].abs().max() > 1e-6
-    strict = gradient(make(strict=True))
-    assert (strict["classifier.weight"][4] == 0).all()
-    assert strict["classifier.bias"][4] == 0
-    assert strict["classifier.weight"][3].abs().max() > 0
+    hidden = gradient(make(hide_open_names=True))
+    assert (hidden["classifier.weight"][4] == 0).all()
+    assert hidden["classifier.bias"][4] == 0
+    assert hidden["classifier.weight"][3].abs().max() > 0
 
 
-def test_strict_needs_no_embedding_of_open_classes() -> None:
+def test_hidden_names_need_no_embedding_of_open_classes() -> None:
     task = make().task
     known = ClassEmbeddings(task.classes[:4], torch.randn(4, 3))
     backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
-    build = {"task": task, "embeddings": known, "backbone": backbone, "features": 4}
-    assert MetaLtds(MetaLtdsConfig(strict=True, neighbours=2), **build).semantics.shape == (4, 3)
+    problem = Problem(task=task, embeddings=known, backbone=backbone, feature_dim=4)
+    assert MetaLtds(MetaLtdsConfig(hide_open_names=True, neighbours=2), problem).semantics.vectors.shape == (4, 3)
     with pytest.raises(DataError, match="c4"):
-        MetaLtds(MetaLtdsConfig(neighbours=2), **build)
+        MetaLtds(MetaLtdsConfig(neighbours=2), problem)
 
 
 def test_all_that_is_learned_is_saved_and_facts_are_not() -> None:
     state = make().state_dict()
-    for name in ("prototypes.value", "prototypes.present", "spread.count", "spread.mean", "spread.sigma"):
-        assert name in state
-    assert not {"semantics", "named", "position", "similar", "class_sizes"} & set(state)
+    covariance = {f"augmentation.covariance.{name}" for name in ("count", "mean", "sigma")}
+    assert {"prototypes.value", "prototypes.present", *covariance} <= set(state)
+    assert {name for name in state if name.startswith(("semantics.", "augmentation."))} == covariance
 
 
 def test_only_meta_train_moves_prototypes_and_covariances() -> None:
@@ -298,7 +300,7 @@ def test_only_meta_train_moves_prototypes_and_covariances() -> None:
     method.loss(make_batch(), LATE)
     assert method.prototypes.present[train].any(1).all()
     assert not method.prototypes.present[test].any()
-    assert method.spread.count.sum() == 6 * len(train)
+    assert method.augmentation.covariance.count.sum() == 6 * len(train)
 
 
 def test_every_source_has_its_turn_in_meta_test() -> None:
@@ -318,7 +320,7 @@ def test_edges_work(toy: Manifest) -> None:
     """Two classes; one source with a single class; one source left for meta-train; a class in no source."""
     for counts in (np.array([[3, 2], [4, 1]]), np.array([[3, 0, 0], [4, 1, 0], [2, 2, 0]])):
         for order in ("first", "second"):
-            found = gradient(make(counts, order=order, neighbours=1))
+            found = gradient(make(counts, gradient_order=order, neighbours=1))
             assert all(torch.isfinite(value).all() for value in found.values())
 
 
@@ -335,23 +337,23 @@ def test_any_module_is_a_backbone() -> None:
             return self.rest(self.twice(torch.tanh(self.twice(x.flatten(1)))))
 
     for order in ("first", "second"):
-        found = gradient(make(backbone=Odd(), order=order))
+        found = gradient(make(backbone=Odd(), gradient_order=order))
         assert found["backbone.twice.weight"].abs().max() > 0
 
 
 # docs/paper-notes.md: row -> setting, as printed, as released. Rows that both leave at our default are not here.
 ROWS = {
-    1: ("order", "second", "first"),
+    1: ("gradient_order", "second", "first"),
     3: ("strength", 5.0, 10.0),
     5: ("calibrated_augmentation", False, True),
-    6: ("negatives", "paper", "released"),
+    6: ("s2s_negatives", "paper", "released"),
     8: ("align_to_semantics", True, False),
-    9: ("back_weights", (1.0, 1.0), (0.5, 0.5)),
-    10: ("cycle", "s2s", "z2s"),
+    9: ("s2z_weights", (1.0, 1.0), (0.5, 0.5)),
+    10: ("cycle_form", "s2s", "z2s"),
     12: ("prototype_start", "first_visit", "zero"),
     13: ("prototype_epsilon", 0.0, 1e-5),
     16: ("covariance_pseudo_sample", False, True),
-    17: ("neighbour_weights", "class_size", "running"),
+    17: ("neighbour_weights", "class_count", "running"),
     18: ("covariance", "full", "diagonal"),
     20: ("covariance_order", "together", "interleaved"),
     21: ("slow_weights_in_meta_test", False, True),
@@ -361,21 +363,21 @@ ROWS = {
 def test_presets_are_the_columns_of_the_table_of_readings() -> None:
     defaults = MetaLtdsConfig()
     for column, name in ((1, "ltds-paper"), (2, "ltds-code")):
-        config = MetaLtdsConfig(**PRESETS[name].settings)
+        config = MetaLtdsConfig(**METHODS[name].settings)
         for row, reading in ROWS.items():
             assert getattr(config, reading[0]) == reading[column], (name, row)
         told = {reading[0] for reading in ROWS.values()} | {"strength_schedule"}
         others = set(MetaLtdsConfig.model_fields) - told
         assert all(getattr(config, field) == getattr(defaults, field) for field in others), name
-    assert MetaLtdsConfig(**PRESETS["ltds-paper"].settings).strength_schedule == "constant"
-    assert find_preset("ltds-j").settings == {}
+    assert MetaLtdsConfig(**METHODS["ltds-paper"].settings).strength_schedule == "constant"
+    assert find_method("ltds-j").settings == {}
 
 
 def test_the_released_slips_follow_the_order_of_the_draw() -> None:
     """The first domain of a pair has its cross negatives counted twice; the first drawn does not see the others."""
     found = []
     for order in ([0, 1, 2], [2, 1, 0]):
-        method = make(**PRESETS["ltds-code"].settings)
+        method = make(**METHODS["ltds-code"].settings)
         method._split = lambda clock, order=order: (order, [3])  # type: ignore[method-assign]
         found.append(method.loss(make_batch(), LATE).terms)
     assert found[0]["cls"] == pytest.approx(found[1]["cls"].item())
@@ -386,16 +388,16 @@ def test_the_released_slips_follow_the_order_of_the_draw() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"meta_test_domains": 0, "order": "second"}, "order has no effect"),
+        ({"meta_test_domains": 0, "gradient_order": "second"}, "gradient_order has no effect"),
         ({"weights": {"augmentation": 0.0}, "strength": 3.0}, "strength has no effect"),
-        ({"weights": {"s2z": 0.0}, "cycle": "z2s"}, "cycle has no effect"),
+        ({"weights": {"s2z": 0.0}, "cycle_form": "z2s"}, "cycle_form has no effect"),
         ({"inner_clip_norm": 1.0}, "inner_clip_norm has no effect"),
         ({"neighbours": 1, "neighbour_weights": "none"}, "neighbour_weights has no effect"),
         ({"weights": {"z2s": 0.0}, "calibrated_z2s": False}, "calibrated_z2s has no effect"),
         ({"weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0}, "margin": 0.2}, "margin has no effect"),
         (
-            {"weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0, "augmentation": 0.0}, "strict": True},
-            "strict has no effect",
+            {"weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0, "augmentation": 0.0}, "hide_open_names": True},
+            "hide_open_names has no effect",
         ),
         ({"weights": {"meta_test": 0.0}}, "set meta_test_domains=0"),
     ],
@@ -415,40 +417,42 @@ def test_frozen_parameters_stay_and_the_rest_learns() -> None:
 
 def test_few_classes_need_few_neighbours_only_with_augmentation() -> None:
     counts = COUNTS[:, :3]
-    with pytest.raises(ConfigError, match=r"--set method.neighbours=3"):
+    with pytest.raises(ConfigError, match=r"Set method\.neighbours=3"):
         make(counts, neighbours=5)
-    assert make(counts, neighbours=5, weights=Weights(augmentation=0.0)) is not None
+    assert make(counts, neighbours=5, weights=LtdsWeights(augmentation=0.0)) is not None
 
 
-def test_strict_hides_open_classes_from_the_scaling_of_attributes(toy: Manifest) -> None:
-    loose, strict = (toy_session(toy, "ltds", method={"strict": s}).method.semantics for s in (False, True))
-    assert loose.shape == (6, 4)
-    assert strict.shape == (5, 4)
-    assert not torch.allclose(loose[:5], strict)
+def test_hidden_names_hide_open_classes_from_the_scaling_of_attributes(toy: Manifest) -> None:
+    sessions = [toy_session(toy, "ltds", method={"hide_open_names": hide}) for hide in (False, True)]
+    known, hidden = (session.method.semantics.vectors for session in sessions)
+    assert known.shape == (6, 4)
+    assert hidden.shape == (5, 4)
+    assert not torch.allclose(known[:5], hidden)
 
 
-@pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if preset.method is MetaLtds])
+@pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.method is MetaLtds])
 def test_embeddings_are_asked_for_where_they_are_used(name: str) -> None:
     """Ablations a to d and mldg know nothing of names; what needs them says so when it gets none."""
     task, backbone = make().task, nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
-    config = parse(MetaLtdsConfig, PRESETS[name].settings)
-    build = {"task": task, "embeddings": None, "backbone": backbone, "features": 4}
+    config = parse(MetaLtdsConfig, METHODS[name].settings)
+    problem = Problem(task=task, backbone=backbone, feature_dim=4)
     if name in ("ltds-a", "ltds-b", "ltds-c", "ltds-d", "mldg"):
         assert not MetaLtds.uses_embeddings(config)
-        method = MetaLtds(config, **build).double().train()
-        assert method.semantics.shape == (5, 0)
+        method = MetaLtds(config, problem).double().train()
+        assert method.semantics.vectors.shape == (5, 0)
         assert all(torch.isfinite(value).all() for value in gradient(method).values())
         return
     assert MetaLtds.uses_embeddings(config)
     with pytest.raises(ConfigError, match="Expected class embeddings for these settings, but got none"):
-        MetaLtds(config, **build)
+        MetaLtds(config, problem)
 
 
 def test_a_method_without_names_does_what_it_did_with_them() -> None:
-    none = Weights(z2s=0.0, s2s=0.0, s2z=0.0, augmentation=0.0)
+    none = LtdsWeights(z2s=0.0, s2s=0.0, s2z=0.0, augmentation=0.0)
     with_names = make(weights=none, neighbours=5, temperature=1 / 30)
     without = make(weights=none, neighbours=5, temperature=1 / 30)
-    without._name_classes(None)
+    problem = Problem(task=without.task, backbone=without.backbone, feature_dim=4)
+    without.semantics = ClassSemantics(without.config, problem, without.augmentation.log_n)
     for name, value in gradient(with_names).items():
         assert_close(gradient(without)[name], value, rtol=0, atol=0)
 
@@ -457,4 +461,4 @@ def test_methods_that_need_embeddings_say_so(toy: Manifest) -> None:
     with pytest.raises(ConfigError, match=r"Expected \[semantics\] only for a method that uses it, but 'agg' does not"):
         toy_session(toy, "agg", semantics={"table": "x.csv"})
     session = toy_session(toy, "ltds")
-    assert session.method.semantics.shape == (6, 4)
+    assert session.method.semantics.vectors.shape == (6, 4)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ltds.core.types import Batch, Clock
 from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
-from ltds.methods.presets import PRESETS
+from ltds.methods.registry import METHODS
 from reference import algorithm
 from reference import equations as eq
 
@@ -24,12 +24,12 @@ COUNTS = np.array([[30, 5, 0], [2, 9, 4], [1, 8, 20], [5, 3, 2]])
 LABELS = [[0, 1, 1, 0], [2, 0, 1, 2], [0, 2, 1, 1], [0, 1, 2, 2]]
 ALONE = np.array([[30, 0, 0], [2, 9, 4], [1, 8, 20], [5, 3, 2]]), [[0, 0, 0, 0], *LABELS[1:]]
 NOWHERE = np.pad(COUNTS, ((0, 0), (0, 1))), LABELS
-CODE, PAPER = dict(PRESETS["ltds-code"].settings), dict(PRESETS["ltds-paper"].settings)
+CODE, PAPER = dict(METHODS["ltds-code"].settings), dict(METHODS["ltds-paper"].settings)
 
 CASES: dict[str, tuple[tuple[np.ndarray, list[list[int]]], dict[str, Any]]] = {
     "ours": ((COUNTS, LABELS), {}),
     "released code": ((COUNTS, LABELS), CODE),
-    "as printed": ((COUNTS, LABELS), {**PAPER, "order": "first"}),
+    "as printed": ((COUNTS, LABELS), {**PAPER, "gradient_order": "first"}),
     "two meta-test domains": ((COUNTS, LABELS), {"meta_test_domains": 2}),
     "one meta-train domain": ((COUNTS[:2], LABELS[:2]), {}),
     "one meta-train domain, released code": ((COUNTS[:2], LABELS[:2]), CODE),
@@ -60,7 +60,7 @@ def linear_method(counts: np.ndarray, settings: dict[str, Any]) -> MetaLtds:
     backbone = nn.Linear(algorithm.P, algorithm.D, bias=False)
     fixed = {"covariance_start": 0.0, "weights": WEIGHTS}
     method = make(counts, backbone, algorithm.D, algorithm.S, **fixed | settings)
-    if method.config.order == "second":
+    if method.config.gradient_order == "second":
         method.to_semantic = smooth(algorithm.D, algorithm.S)
         method.to_visual = smooth(algorithm.S, algorithm.D)
     for projector in (method.to_semantic, method.to_visual):
@@ -83,20 +83,20 @@ def facts(method: MetaLtds) -> dict[str, Any]:
     config, counts = method.config, method.task.counts
     return {
         "n": counts.astype(float).tolist(),
-        "s": method.semantics.numpy(),
+        "s": method.semantics.vectors.numpy(),
         "alpha": config.margin,
         "tau": config.temperature,
         "w": tuple(WEIGHTS.values()),
         "beta1": config.inner_lr,
         "w_mte": config.weights.meta_test,
-        "activation": softplus if config.order == "second" else relu,
+        "activation": softplus if config.gradient_order == "second" else relu,
         "v": np.zeros((*counts.shape, algorithm.D)),
         "present": [[False] * counts.shape[1] for _ in counts],
         "reading": {
-            "released_negatives": config.negatives == "released",
+            "released_negatives": config.s2s_negatives == "released",
             "to_semantics": config.align_to_semantics,
-            "back_weights": config.back_weights,
-            "intra": float(config.cycle == "s2s"),
+            "back_weights": config.s2z_weights,
+            "intra": float(config.cycle_form == "s2s"),
             "first_visit": config.prototype_start == "first_visit",
             "epsilon": config.prototype_epsilon,
             "calibrated_aug": config.calibrated_augmentation,
@@ -117,7 +117,7 @@ class Spread:
         self.state = eq.online_covariance(*self.state, features, labels)
 
     def prime(self) -> list[np.ndarray]:
-        sizes = {"class_size": self.sizes, "running": self.state[0], "none": None}[self.config.neighbour_weights]
+        sizes = {"class_count": self.sizes, "running": self.state[0], "none": None}[self.config.neighbour_weights]
         borrowed = eq.sigma_prime(self.state[2], eq.top_k(self.s, self.config.neighbours), sizes)
         return borrowed if self.config.covariance == "full" else [np.diag(matrix) for matrix in borrowed]
 
@@ -151,7 +151,7 @@ def after_steps(counts: np.ndarray, labels: list[list[int]], settings: dict[str,
             case["v"][n], case["present"][n] = np.array(row[0]), row[1]
         case["mtr"], case["mte"] = method._split(clock)
         case["batches"] = [{"x": x[d], "y": labels[d]} for d in range(len(counts))]
-        case["strength"] = method._strength(clock)
+        case["strength"] = method.augmentation.strength(clock)
         spread.see(case, theta)
         case["views"] = algorithm.real_views(algorithm.meta_train(theta, case)[1])
     got = flat({name: p.grad for name, p in method.named_parameters()}, counts.shape[1])
@@ -168,9 +168,9 @@ def test_a_later_step_is_algorithm_1_in_first_order(name: str) -> None:
     assert loss == pytest.approx(float(np.real(algorithm.total_loss(theta, case, case["views"]))), abs=1e-10)
 
 
-@pytest.mark.parametrize("settings", [{"order": "second", "strength": 2.0}, PAPER], ids=["ours", "as printed"])
+@pytest.mark.parametrize("settings", [{"gradient_order": "second", "strength": 2.0}, PAPER], ids=["ours", "as printed"])
 def test_a_later_step_is_algorithm_1_in_second_order(settings: dict[str, Any]) -> None:
-    """METHODS 5 (i): the gradient is the numerical derivative of the total loss."""
+    """The gradient is the numerical derivative of the total loss."""
     got, _, case, theta = after_steps(COUNTS[:3], LABELS[:3], settings)
     for seed in range(3):
         direction = np.random.default_rng(seed).normal(size=len(theta))

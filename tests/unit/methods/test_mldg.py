@@ -14,7 +14,8 @@ from ltds.core.task import Task
 from ltds.core.types import Batch, Clock
 from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
-from ltds.methods.presets import PRESETS
+from ltds.methods.problem import Problem
+from ltds.methods.registry import METHODS
 from reference import mldg_reference as twin
 
 COUNTS = np.array([[30, 5, 2], [2, 9, 4], [1, 8, 20], [3, 1, 6]])
@@ -24,9 +25,9 @@ SIZE = 5
 def make(**settings: Any) -> MetaLtds:
     task = Task("t", ("a", "b", "c"), ("d0", "d1", "d2", "d3", "d4"), "d4", COUNTS)
     torch.manual_seed(1)
-    config = parse(MetaLtdsConfig, merge(PRESETS["mldg"].settings, settings))
+    config = parse(MetaLtdsConfig, merge(METHODS["mldg"].settings, settings))
     backbone = nn.Linear(twin.PIXELS, twin.D, bias=False)
-    return MetaLtds(config, task=task, backbone=backbone, features=twin.D).double().train()
+    return MetaLtds(config, Problem(task=task, backbone=backbone, feature_dim=twin.D)).double().train()
 
 
 def make_batch() -> tuple[Batch, list[tuple[np.ndarray, list[int]]]]:
@@ -81,7 +82,7 @@ def test_first_order_differs() -> None:
     clock = Clock(seed=0, step=0, total=10, steps_per_epoch=1)
     found = []
     for order in ("first", "second"):
-        method = make(order=order)
+        method = make(gradient_order=order)
         method.loss(batch, clock).total.backward()
         found.append(flat({name: p.grad for name, p in method.named_parameters()}))
     assert np.abs(found[0] - found[1]).max() > 1e-3

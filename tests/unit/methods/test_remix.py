@@ -19,6 +19,7 @@ from ltds.core.types import Batch, Clock
 from ltds.data.manifest import Manifest
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.soft_labels import soft_label_loss
+from ltds.methods.problem import Problem
 from ltds.methods.remix import Remix, RemixConfig, label_share
 from toy import toy_config, toy_session
 
@@ -29,7 +30,7 @@ CLOCK = Clock(seed=0, step=3, total=30, steps_per_epoch=1)
 def smooth_remix(task: Task, **settings: object) -> Remix:
     torch.manual_seed(0)
     backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.Tanh())
-    return Remix(RemixConfig.model_validate(settings), task=task, backbone=backbone, features=4).double()
+    return Remix(RemixConfig.model_validate(settings), Problem(task=task, backbone=backbone, feature_dim=4)).double()
 
 
 def batch_of(task: Task, size: int = 8) -> Batch:
@@ -148,17 +149,17 @@ def test_tau_0_is_mixup(toy: Manifest) -> None:
     assert method.loss(batch, CLOCK).total.item() == pytest.approx(wanted, rel=1e-9)
 
 
-def test_class_sizes_are_facts_of_the_task_and_are_not_saved(toy: Manifest) -> None:
+def test_class_counts_are_facts_of_the_task_and_are_not_saved(toy: Manifest) -> None:
     method = toy_session(toy, "remix").method
-    assert method.class_sizes.tolist() == [17, 11, 4, 5, 1, 0]
-    assert "class_sizes" not in method.state_dict()
+    assert method.class_counts.tolist() == [17, 11, 4, 5, 1, 0]
+    assert "class_counts" not in method.state_dict()
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
         ({"kappa": 0.5}, r"'method.kappa' was 0.5: .*it must be at least 1"),
-        ({"tau": 0.0, "kappa": 4.0}, "kappa has no effect beside tau=0"),
+        ({"tau": 0.0, "kappa": 4.0}, "kappa has no effect with tau=0"),
         ({"tau": 1.5}, "'method.tau' was 1.5"),
         ({"alpha": 0.0}, "'method.alpha' was 0.0"),
     ],

@@ -1,0 +1,40 @@
+"""MethodEntry: one line of the table of methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ltds.methods.base import Method
+
+BASELINE = "Baselines"
+LONG_TAIL = "Long-tailed recognition"
+DOMAINS = "Domain generalization"
+BOTH = "Both combined"
+PAPER = "The paper's method"
+ABLATIONS = "Its ablations"
+ANCESTORS = "Its ancestors"
+GROUPS = (BASELINE, LONG_TAIL, DOMAINS, BOTH, PAPER, ABLATIONS, ANCESTORS)
+OUTSIDE = "Methods from outside the package"
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """A named method: its class, the settings that differ from the defaults, and where it comes from.
+
+    `page`: docs/methods/PAGE.md. `networks` and `passes` are formulas in K, the number of source domains: how many
+    networks it trains, and how many batches of one domain go through a backbone in a step of the main phase (agg: K).
+    For a class from outside the package all three are empty.
+    """
+
+    name: str
+    method: type[Method]
+    summary: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    group: str = OUTSIDE
+    page: str = ""
+    citations: tuple[str, ...] = ()
+    networks: str = "1"
+    passes: str = "K"
+    remark: str = ""

@@ -1,0 +1,31 @@
+"""Methods by name: those of the package, and classes from outside given as "package.module:Class"."""
+
+from __future__ import annotations
+
+from ltds.core.errors import ConfigError
+from ltds.core.registry import find_or_import
+from ltds.methods.base import Method
+from ltds.methods.entry import MethodEntry
+from ltds.methods.table import domains, long_tail, paper
+
+METHODS: dict[str, MethodEntry] = {
+    entry.name: entry for entry in (*long_tail.ENTRIES, *domains.ENTRIES, *paper.ENTRIES)
+}
+
+
+def list_methods() -> tuple[MethodEntry, ...]:
+    """Every method of the package."""
+    return tuple(METHODS.values())
+
+
+def find_method(name: str) -> MethodEntry:
+    """The method of this name, or an entry for the class that "package.module:Class" names."""
+    found = find_or_import("method", name, METHODS)
+    if isinstance(found, MethodEntry):
+        return found
+    if isinstance(found, type) and issubclass(found, Method):
+        summary = (found.__doc__ or name).strip().splitlines()[0]
+        return MethodEntry(name, found, summary, networks="", passes="")
+    raise ConfigError(
+        f"Expected '{name}' to be a subclass of ltds.Method, but got {found!r}. Derive it from ltds.Method."
+    )

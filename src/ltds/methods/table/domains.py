@@ -1,0 +1,106 @@
+"""The methods for domain generalization, and those that combine it with balanced losses."""
+
+from __future__ import annotations
+
+from ltds.methods.agg import Agg
+from ltds.methods.cumix import Cumix
+from ltds.methods.daml import Daml
+from ltds.methods.entry import BOTH, DOMAINS, MethodEntry
+from ltds.methods.epi_fcr import EpiFcr
+from ltds.methods.papers import LI_EPISODIC, LTDS, MANCINI, REN, SHU, ZHOU
+
+_EPISODES = "One pass is without gradient. One network predicts; the others only help to train it."
+_TOGETHER = "All domains in one forward pass."
+_AVERAGED = "Prediction takes K passes: the mean of the networks' probabilities."
+
+# The original's 3, 3 and .1, scaled to a sum of 1: they suit its learning rate of 1e-3, not training from scratch.
+_CUMIX_WEIGHTS = {"samples": 3 / 6.1, "features": 3 / 6.1, "images": 0.1 / 6.1}
+
+ENTRIES = (
+    MethodEntry(
+        "epi-fcr",
+        EpiFcr,
+        "backbone and classifier also trained with partners of other domains, and with a random classifier",
+        group=DOMAINS,
+        page="epi-fcr",
+        citations=(LI_EPISODIC,),
+        networks="K + 1",
+        passes="2 * K + 1",
+        remark=_EPISODES,
+    ),
+    MethodEntry(
+        "mixstyle",
+        Agg,
+        "agg whose feature maps take on the styles of other images in training",
+        {"mixstyle": {"p": 0.5}},
+        group=DOMAINS,
+        page="mixstyle",
+        citations=(ZHOU,),
+        remark=_TOGETHER,
+    ),
+    MethodEntry(
+        "cumix",
+        Cumix,
+        "mixed images and features, first within a domain, later across domains",
+        {"weights": _CUMIX_WEIGHTS},
+        group=DOMAINS,
+        page="cumix",
+        citations=(MANCINI,),
+        passes="2 * K",
+    ),
+    MethodEntry(
+        "cumix-embeddings",
+        Cumix,
+        "cumix with a projection and the class embeddings as its classifier",
+        {"weights": _CUMIX_WEIGHTS, "semantic_head": True},
+        group=DOMAINS,
+        page="cumix",
+        citations=(MANCINI,),
+        passes="2 * K",
+    ),
+    MethodEntry(
+        "daml",
+        Daml,
+        "a network for each domain; mixed features, distillation, and meta-learning across domains",
+        group=DOMAINS,
+        page="daml",
+        citations=(SHU,),
+        networks="K",
+        passes="2 * K**2",
+        remark=_AVERAGED,
+    ),
+    MethodEntry(
+        "daml-warmup",
+        Daml,
+        "agg for the first part of the run, then daml from its weights at a tenth of the learning rate",
+        {"warmup": 0.4},
+        group=DOMAINS,
+        page="daml",
+        citations=(SHU, LTDS),
+        networks="K",
+        passes="2 * K**2",
+        remark=f"The warm-up trains one network, K passes. {_AVERAGED}",
+    ),
+    MethodEntry(
+        "mixstyle-bsce",
+        Agg,
+        "mixstyle with balanced softmax",
+        {"mixstyle": {"p": 0.5}, "criterion": "bsce"},
+        group=BOTH,
+        page="mixstyle",
+        citations=(ZHOU, REN),
+        remark=_TOGETHER,
+    ),
+    MethodEntry(
+        "epi-fcr-bsce",
+        EpiFcr,
+        "epi-fcr with balanced softmax",
+        {"criterion": "bsce"},
+        group=BOTH,
+        page="epi-fcr",
+        citations=(LI_EPISODIC, REN),
+        networks="K + 1",
+        passes="2 * K + 1",
+        remark=_EPISODES,
+    ),
+)

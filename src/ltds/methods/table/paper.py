@@ -1,0 +1,147 @@
+"""The paper's method with its ablations, and the methods it is built on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ltds.methods.agg import Agg
+from ltds.methods.entry import ABLATIONS, ANCESTORS, PAPER, MethodEntry
+from ltds.methods.isda import Isda
+from ltds.methods.masf import Masf
+from ltds.methods.meta_ltds import MetaLtds
+from ltds.methods.papers import DOU, LI_META, LTDS, WANG
+
+_FIRST_ORDER = "Meta-train and meta-test have separate backward passes; first order keeps no graph of the inner step."
+_SECOND_ORDER = "Second order: the graph of the inner step is kept and differentiated, which costs time and memory."
+
+# The paper's equations, with its misprints corrected; where the paper is silent, the released code (as in `ltds`).
+_AS_PRINTED = {
+    "gradient_order": "second",
+    "strength": 5.0,
+    "strength_schedule": "constant",
+    "calibrated_augmentation": False,
+    "covariance": "full",
+}
+
+# What the released code computes, including its mistakes.
+_AS_RELEASED = {
+    "s2s_negatives": "released",
+    "align_to_semantics": False,
+    "s2z_weights": (0.5, 0.5),
+    "cycle_form": "z2s",
+    "prototype_start": "zero",
+    "prototype_epsilon": 1e-5,
+    "covariance_pseudo_sample": True,
+    "covariance_order": "interleaved",
+    "neighbour_weights": "running",
+    "slow_weights_in_meta_test": True,
+}
+
+
+def _ablation(letter: str, summary: str, settings: dict[str, Any], *, meta: bool = False) -> MethodEntry:
+    """A row of the paper's Table 4; without meta-learning unless `meta`."""
+    settings = settings if meta else {**settings, "meta_test_domains": 0}
+    remark = _FIRST_ORDER if meta else ""
+    summary = f"ablation {letter}: {summary}"
+    return MethodEntry(
+        f"ltds-{letter}",
+        MetaLtds,
+        summary,
+        settings,
+        group=ABLATIONS,
+        page="ltds",
+        citations=(LTDS,),
+        remark=remark,
+    )
+
+
+def _only(*terms: str, criterion: str = "dc") -> dict[str, Any]:
+    """Settings with only these losses besides the classification loss."""
+    weights = {name: 0.0 for name in ("z2s", "s2s", "s2z", "augmentation") if name not in terms}
+    return {"criterion": criterion, "weights": weights}
+
+
+ENTRIES = (
+    MethodEntry(
+        "dc",
+        Agg,
+        "the paper's distribution calibrated loss (Eq. 2): counts of each domain",
+        {"criterion": "dc"},
+        group=PAPER,
+        page="agg",
+        citations=(LTDS,),
+    ),
+    MethodEntry(
+        "ltds",
+        MetaLtds,
+        "the paper's method: meta-learning, visual-semantic mapping, guided augmentation",
+        group=PAPER,
+        page="ltds",
+        citations=(LTDS,),
+        remark=_FIRST_ORDER,
+    ),
+    MethodEntry(
+        "ltds-paper",
+        MetaLtds,
+        "ltds as the paper prints it: second order, constant strength, full covariance",
+        _AS_PRINTED,
+        group=PAPER,
+        page="ltds",
+        citations=(LTDS,),
+        remark=_SECOND_ORDER,
+    ),
+    MethodEntry(
+        "ltds-code",
+        MetaLtds,
+        "ltds as the released code computes it, including its mistakes",
+        _AS_RELEASED,
+        group=PAPER,
+        page="ltds",
+        citations=(LTDS,),
+        remark=_FIRST_ORDER,
+    ),
+    _ablation("a", "cross-entropy alone", _only(criterion="ce")),
+    _ablation("b", "L_dc alone", _only()),
+    _ablation("c", "cross-entropy with meta-learning", _only(criterion="ce"), meta=True),
+    _ablation("d", "L_dc with meta-learning", _only(), meta=True),
+    _ablation("e", "L_dc + L_Z2S", _only("z2s")),
+    _ablation("f", "L_dc + L_Z2S + L_S2S", _only("z2s", "s2s")),
+    _ablation("g", "L_dc + L_Z2S + L_S2S + L_S2Z", _only("z2s", "s2s", "s2z")),
+    _ablation("h", "L_dc + L_Aug", _only("augmentation")),
+    _ablation("i", "all losses, no meta-learning", {}),
+    _ablation("j", "everything, the same as ltds", {}, meta=True),
+    _ablation("k", "one prototype for all domains", {"single_prototype": True}, meta=True),
+    _ablation("l", "neighbours' covariances unweighted", {"neighbour_weights": "none"}, meta=True),
+    MethodEntry(
+        "isda",
+        Isda,
+        "implicit augmentation of features along the covariance of their class",
+        group=ANCESTORS,
+        page="isda",
+        citations=(WANG,),
+    ),
+    MethodEntry(
+        "mldg",
+        MetaLtds,
+        "meta-learning alone: a step on all domains but one must also help that one",
+        {
+            "criterion": "ce",
+            "weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0, "augmentation": 0.0, "meta_test": 1.0},
+            "gradient_order": "second",
+        },
+        group=ANCESTORS,
+        page="mldg",
+        citations=(LI_META,),
+        remark=_SECOND_ORDER,
+    ),
+    MethodEntry(
+        "masf",
+        Masf,
+        "after a step on all domains but one, classes should agree over domains and form clusters",
+        group=ANCESTORS,
+        page="masf",
+        citations=(DOU,),
+        passes="2 * K - 1",
+        remark=_FIRST_ORDER,
+    ),
+)

@@ -1,0 +1,87 @@
+"""The table of methods: every entry is complete, its page names it, and a step costs what the entry says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from ltds.core.types import Clock
+from ltds.data.manifest import Manifest
+from ltds.engine.phases import freeze, start_phase
+from ltds.methods.base import Method
+from ltds.methods.entry import GROUPS, OUTSIDE
+from ltds.methods.registry import METHODS, find_method, list_methods
+from ltds.methods.table import domains, long_tail, paper
+from toy import toy_session
+
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "methods"
+BATCH = 8
+
+
+def test_every_entry_is_complete_and_named_once() -> None:
+    assert len(METHODS) == len(long_tail.ENTRIES) + len(domains.ENTRIES) + len(paper.ENTRIES)
+    assert list_methods() == tuple(METHODS.values())
+    assert {entry.group for entry in METHODS.values()} == set(GROUPS)
+    assert all(entry.summary and entry.citations and entry.page for entry in METHODS.values())
+
+
+def test_every_setting_of_every_method_has_a_description() -> None:
+    def undescribed(model: type[BaseModel], prefix: str) -> list[str]:
+        missing = [prefix + name for name, field in model.model_fields.items() if not field.description]
+        for name, field in model.model_fields.items():
+            if isinstance(field.default, BaseModel):
+                missing += undescribed(type(field.default), f"{prefix}{name}.")
+        return missing
+
+    configs = {entry.method.Config for entry in METHODS.values()}
+    assert [name for config in configs for name in undescribed(config, f"{config.__name__}.")] == []
+
+
+class Silent(Method):
+    """Says nothing.
+
+    And has more to say.
+    """
+
+
+def test_a_class_from_outside_gets_an_entry_from_its_docstring() -> None:
+    entry = find_method("test_methods_table:Silent")
+    assert entry.method.__name__ == "Silent"
+    assert (entry.name, entry.summary, entry.group) == ("test_methods_table:Silent", "Says nothing.", OUTSIDE)
+    assert [entry.page, entry.networks, entry.passes] == [""] * 3
+    assert not entry.settings
+    assert not entry.citations
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {f"ltds-{letter}" for letter in "abcdefghijkl"}))
+def test_the_page_names_the_method(name: str) -> None:
+    page = DOCS / f"{METHODS[name].page}.md"
+    assert f"`{name}`" in page.read_text() or name in page.read_text().splitlines()[0], page
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("held_out", "sources"), [("wax", 2), ("", 3)])
+def test_networks_and_passes(toy: Manifest, name: str, held_out: str, sources: int) -> None:
+    """Counts the images that go through any backbone in the last step."""
+    if (name, held_out) == ("equal", ""):
+        pytest.skip("with every domain the toy dataset has no class that is rare enough for 'equal'")
+    session = toy_session(toy, name, data={"held_out": held_out, "batch_size": BATCH})
+    seen: list[int] = []
+    networks = [m for m in session.method.modules() if type(m) is type(session.method.backbone)]
+    for network in networks:
+        network.register_forward_hook(lambda _, images, __: seen.append(len(images[0])))
+    for step in range(session.steps):
+        scheduled = session.phase_at(step)
+        if step == scheduled.start:
+            if step:
+                start_phase(scheduled, session.method, session.optimizer, seed=0)
+            freeze(session.method, scheduled.phase, session.learnable)
+    session.method.train()
+    seen.clear()
+    step = session.steps - 1
+    session.method.loss(session.batch(step), Clock(0, step - scheduled.start, scheduled.steps, 2, scheduled.phase.name))
+    entry = METHODS[name]
+    assert len(networks) == eval(entry.networks, {"K": sources})
+    assert sum(seen) / BATCH == eval(entry.passes, {"K": sources})
