@@ -63,7 +63,7 @@ def test_all_pairs_equal_the_slow_twin(T, C, negatives, to_semantics, fused):
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("cycle", ["s2s", "z2s"])
 @pytest.mark.parametrize("T", [1, 3])
-def test_back_to_visual_equals_the_slow_twin(T, cycle, fused):
+def test_semantic_to_visual_equals_the_slow_twin(T, cycle, fused):
     visual, W, b = heads(T, 4)
     cycled, s = tables(T, 4)
     loss = semantic_to_visual_loss(visual, W, b, 3 * cycled, s, weights=(0.7, 0.4), cycle=cycle, fused=fused, **SPHERE)
