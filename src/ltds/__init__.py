@@ -1,35 +1,70 @@
-"""ltds: classification when classes are long-tailed, domains shift and some classes were never seen."""
+"""ltds: image classification when classes are long-tailed, domains shift and some classes were never seen.
+
+import ltds
+
+run = ltds.train("bestiary", method="ltds", held_out="woodblock", out="runs/first")
+model = ltds.load_model(run.path)
+model.predict(["a.png", "b.png"])
+"""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ltds.api import evaluate as evaluate
+    from ltds.api import report as report
+    from ltds.api import train as train
+    from ltds.core.config import Settings as Settings
+    from ltds.core.runs import RunDirectory as RunDirectory
+    from ltds.core.task import Task as Task
+    from ltds.core.types import Batch as Batch
+    from ltds.core.types import Clock as Clock
+    from ltds.core.types import Prediction as Prediction
+    from ltds.core.types import StepLoss as StepLoss
+    from ltds.data.manifest import Manifest as Manifest
+    from ltds.engine.load import load_model as load_model
+    from ltds.engine.model import ImagePrediction as ImagePrediction
+    from ltds.engine.model import Model as Model
+    from ltds.methods.base import Method as Method
+    from ltds.methods.base import Phase as Phase
+    from ltds.methods.problem import Problem as Problem
+    from ltds.methods.registry import list_methods as list_methods
+    from ltds.semantics.embeddings import ClassEmbeddings as ClassEmbeddings
 
 __version__ = "0.1.0.dev0"
 
-# Public names and where they live; loaded on first use, so that `import ltds` and `ltds --help` stay quick.
-_PUBLIC = {
+# Public names and their modules. They are imported on first use, so that `import ltds` and `ltds --help` stay quick;
+# the imports above tell type checkers the same.
+_MODULES = {
     "Batch": "ltds.core.types",
     "ClassEmbeddings": "ltds.semantics.embeddings",
+    "Clock": "ltds.core.types",
+    "ImagePrediction": "ltds.engine.model",
     "Manifest": "ltds.data.manifest",
     "Method": "ltds.methods.base",
-    "PRESETS": "ltds.methods.presets",
+    "Model": "ltds.engine.model",
+    "Phase": "ltds.methods.base",
     "Prediction": "ltds.core.types",
+    "Problem": "ltds.methods.problem",
     "RunDirectory": "ltds.core.runs",
+    "Settings": "ltds.core.config",
     "StepLoss": "ltds.core.types",
     "Task": "ltds.core.task",
-    "create_run": "ltds.engine.start",
-    "evaluate": "ltds.evaluation.protocol",
-    "resolve": "ltds.engine.config",
-    "resume_run": "ltds.engine.start",
+    "evaluate": "ltds.api",
+    "list_methods": "ltds.methods.registry",
+    "load_model": "ltds.engine.load",
+    "report": "ltds.api",
+    "train": "ltds.api",
 }
-__all__ = ["__version__", *_PUBLIC]
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
+    if name not in _MODULES:
         raise AttributeError(f"module 'ltds' has no attribute '{name}'")
-    return getattr(importlib.import_module(_PUBLIC[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`ltds data`: build, look at and describe datasets."""
+"""`ltds data`: build, show and describe datasets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ltds.cli.embed import embed
 from ltds.cli.screen import SCREEN
 from ltds.cli.stylize import stylize
 
-app = typer.Typer(no_args_is_help=True, help="Build, look at and describe datasets.")
-Dataset = Annotated[str, typer.Argument(help="'bestiary', or a folder with a manifest.")]
+app = typer.Typer(no_args_is_help=True, help="Build, show and describe datasets.")
+DatasetArgument = Annotated[str, typer.Argument(help="Dataset: 'bestiary' (built in) or a dataset folder.")]
 
 
 app.add_typer(build_app, name="build")
@@ -22,32 +22,36 @@ app.add_typer(build_app, name="build")
 
 @app.command()
 def show(
-    data: Dataset,
+    data: DatasetArgument,
     out: Annotated[Path, typer.Option(help="PNG file to write.")] = Path("sheet.png"),
-    size: Annotated[int, typer.Option(help="Side of each picture in pixels.", min=16, max=224)] = 64,
+    size: Annotated[int, typer.Option(help="Side of each image in pixels.", min=16, max=224)] = 64,
 ) -> None:
-    """Draw a contact sheet: a row for each class, a column for each domain.
+    """Draw an overview: one image for each class (row) and domain (column).
 
     Example: ltds data show bestiary --out sheet.png
     """
     from ltds import bestiary
-    from ltds.cli.source import open_data
     from ltds.core.files import atomic
+    from ltds.data.datasets.opening import open_dataset
     from ltds.data.sheet import contact_sheet
 
-    sheet = bestiary.contact_sheet(size=size) if data == "bestiary" else contact_sheet(open_data(data), size=size)
+    drawn = data == "bestiary"  # the renderer draws a sheet without building the dataset
+    sheet = bestiary.contact_sheet(size=size) if drawn else contact_sheet(open_dataset(data, SCREEN), size=size)
     with atomic(out) as file:
         sheet.save(file, format="PNG")
     SCREEN.say(f"Wrote {out} ({sheet.width} x {sheet.height} pixels)")
 
 
 @app.command()
-def info(data: Dataset) -> None:
-    """Describe a dataset: sizes, imbalance, and the classes that become open when a domain is held out."""
-    from ltds.cli.source import open_data
+def info(data: DatasetArgument) -> None:
+    """Describe a dataset: sizes, imbalance, and the classes that become open when a domain is held out.
+
+    Example: ltds data info bestiary
+    """
+    from ltds.data.datasets.opening import open_dataset
     from ltds.data.stylelist import missing_styles
 
-    manifest = open_data(data)
+    manifest = open_dataset(data, SCREEN)
     train = manifest.counts("train")
     per_class = train.sum(axis=0)
     trained = per_class[per_class > 0]
@@ -60,8 +64,8 @@ def info(data: Dataset) -> None:
     rows = []
     for i, domain in enumerate(manifest.domains):
         images = [str(int(manifest.counts(split)[i].sum())) for split in ("train", "val", "test")]
-        left = train.sum(axis=0) - train[i]
-        opened = [manifest.classes[c] for c in (left == 0).nonzero()[0]]
+        other_domains = per_class - train[i]
+        opened = [manifest.classes[c] for c in (other_domains == 0).nonzero()[0]]
         rows.append([domain, *images, str(int((train[i] > 0).sum())), ", ".join(opened) or "none"])
     SCREEN.table(["domain", "train", "val", "test", "classes trained", "open when held out"], rows)
     missing = missing_styles(manifest.root)

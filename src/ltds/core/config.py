@@ -48,6 +48,11 @@ def parse_overrides(pairs: Iterable[str]) -> dict[str, Any]:
     return tables
 
 
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by dotted name as nested tables: {"optimizer.lr": 0.05} is {"optimizer": {"lr": 0.05}}."""
+    return merge(*(_nested(name.split("."), value) for name, value in settings.items()))
+
+
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Tables laid over each other: later ones win, setting by setting. A value never replaces a whole table.
 

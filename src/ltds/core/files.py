@@ -1,4 +1,4 @@
-"""Writing files so that a reader, or a crash, never meets half of one; and holding a folder for one process."""
+"""Atomic writes, so that neither a reader nor a crash ever sees half a file; and locks on folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import IO, Any
 
 @contextmanager
 def atomic(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that takes its name only when the block ends well; otherwise nothing changes."""
+    """A binary file that appears under its name only when the block ends without an error; else nothing changes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -40,7 +40,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """JSON that any reader accepts: a NaN is a bug of ours, not a value, and raises."""
+    """Write JSON that any reader accepts; NaN is not JSON and raises an error."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
@@ -51,12 +51,12 @@ def sha256(path: Path) -> str:
 
 
 class LockedError(Exception):
-    """Another process holds the folder."""
+    """Another process has locked the folder."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Make the folder and hold it for this process alone; raises LockedError. An empty folder is not left behind."""
+    """Create the folder and lock it for this process, or raise LockedError. An empty folder is removed afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""Finding a thing by its name: in a literal dict, or as the user's own "package.module:Thing"."""
+"""Finding a thing by its name: in a dict, or as "package.module:Thing" in the user's code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_or_import(kind: str, name: str, known: Mapping[str, Thing]) -> Thing | 
     if name in known:
         return known[name]
     if not (module and colon and attribute):
-        remedy = f"{nearest(name, known)} Your own is named as 'package.module:Thing'."
+        remedy = f"{nearest(name, known)} Name your own as 'package.module:Thing'."
         raise ConfigError(f"Expected the name of a {kind}, but got '{name}'. {remedy}")
     try:
         return getattr(importlib.import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""Text files that people write: UTF-8, with or without a byte-order mark, and a sentence where they are not."""
+"""Text files that people write: UTF-8, with or without a byte-order mark; anything else is a clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What crosses folders, as frozen dataclasses.
+"""The values that packages pass to each other, as frozen dataclasses.
 
 Letters of tensor shapes, everywhere in this project:
 N samples, C classes, K source domains, D features, S semantic width, H x W pixels.
@@ -17,7 +17,7 @@ from ltds.core.rng import generator
 
 @dataclass(frozen=True)
 class Batch:
-    """Images on a device with what is known of them.
+    """Images on a device with their labels, domains and manifest rows.
 
     images (N,3,H,W) float; labels (N,); domains (N,), indices into `Task.sources`; rows (N,), manifest row ids.
     """
@@ -36,12 +36,12 @@ class Batch:
         return Batch(self.images[mask], self.labels[mask], self.domains[mask], self.rows[mask])
 
     def split(self, parts: int) -> tuple[Batch, ...]:
-        """The batch in `parts` equal ones, each with its share of every domain: what `Method.batches` asked for."""
-        place = torch.zeros_like(self.domains)
+        """`parts` equal batches, each with its share of every domain: as many as `Method.batches_per_step` says."""
+        index = torch.zeros_like(self.domains)
         for domain in set(self.domains.tolist()):
             mask = self.domains == domain
-            place[mask] = torch.arange(int(mask.sum()), device=place.device) * parts // int(mask.sum())
-        masks = [place == part for part in range(parts)]
+            index[mask] = torch.arange(int(mask.sum()), device=index.device) * parts // int(mask.sum())
+        masks = [index == i for i in range(parts)]
         return tuple(Batch(self.images[m], self.labels[m], self.domains[m], self.rows[m]) for m in masks)
 
 
@@ -63,7 +63,7 @@ class StepLoss:
 
 @dataclass(frozen=True)
 class Clock:
-    """Where a phase of training stands: `step` of its `total` (from 0), and the source of addressed draws."""
+    """How far a phase of training is: `step` (from 0) of `total`; and where random draws come from."""
 
     seed: int
     step: int

@@ -11,13 +11,12 @@ from ltds.engine.semantics import semantics_checksum
 
 
 def identity(config: RunConfig, manifest: Manifest) -> str:
-    """A hash of the checksums of dataset and class embeddings and of every setting but places and the machine's.
-
-    What is only written beside the run does not count either.
-    """
+    """A hash of the dataset, the class embeddings and all settings except paths, device, threads and logging."""
     settings = config.to_dict()
     del settings["data"]["root"]
-    settings["semantics"]["table"] = bool(settings["semantics"]["table"])  # a dataset's own is read in another way
+    settings["semantics"]["table"] = bool(
+        settings["semantics"]["table"]
+    )  # a dataset's attributes are scaled on reading
     for name in ("device", "threads", "frechet_every", "tensorboard"):
         del settings["run"][name]
     content = [manifest.checksum, semantics_checksum(config, manifest), settings]

@@ -15,12 +15,12 @@ def require_tensorboard() -> None:
     if find_spec("tensorboard") is None:
         raise ConfigError(
             "Expected the package 'tensorboard' for run.tensorboard, but it is not installed. "
-            "Type pip install 'ltds[tensorboard]', or leave --tensorboard out: log.jsonl has the same numbers."
+            "Type pip install 'ltds[tensorboard]', or set run.tensorboard=false: log.jsonl has the same numbers."
         )
 
 
 class EventFile:
-    """An event file of its own for each start; events of steps after `step` in earlier files count no more."""
+    """One event file for each start of the run; it cancels events after `step` in earlier files."""
 
     def __init__(self, folder: Path, step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
