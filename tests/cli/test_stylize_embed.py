@@ -158,7 +158,8 @@ def test_glove_and_training_with_it(command: Command, data: Path, tmp_path: Path
     assert provenance["command"] == "ltds data embed data --with glove:glove.txt --alias 'fox=dog cat'"
     assert provenance["words"]["fox"] == ["dog", "cat"]
     assert len(provenance["sha256"]) == 64
-    quick = ("backbone.name=tiny", "data.size=16", "data.batch_size=8", "schedule.epochs=1", "schedule.steps_per_epoch=1")
+    small = ("backbone.name=tiny", "data.size=16", "data.batch_size=8")
+    quick = (*small, "schedule.epochs=1", "schedule.steps_per_epoch=1")
     settings = [word for pair in (*quick, "semantics.table=data/semantics/glove.npz") for word in ("--set", pair)]
     done = command("train", "--data", "data", "--held-out", "wax", "--method", "ltds", "--out", "run", *settings)
     assert done.returncode == 0, done.stderr
@@ -199,7 +200,7 @@ def test_what_embed_refuses(command: Command, data: Path) -> None:
     refused(command("data", "embed", "data", "--with", "glov:x"), "Did you mean 'glove'")
     refused(command("data", "embed", "data", "--with", "glove"), "'glove:FILE'")
     refused(command("data", "embed", "data", "--with", "minilm:x"), "'minilm' alone")
-    refused(command("data", "embed", "data", "--with", "glove:x", "--pool", "cls"), "--pool", "'glove' heeds --alias")
+    refused(command("data", "embed", "data", "--with", "glove:x", "--pool", "cls"), "--pool", "'glove' uses --alias")
     refused(command("data", "embed", "data", "--with", "glove:none.txt"), "nothing there")
     refused(command("data", "embed", "data", "--with", "minilm", "--pool", "max"), "mean or cls")
     refused(command("data", "embed", "data", "--with", "clip:none", "--text", "poems"), "names, descriptions or")

@@ -1,1 +1,1 @@
-"""The command line: thin, friendly, no mathematics."""
+"""The command line: options, help texts and messages around the functions of the library."""

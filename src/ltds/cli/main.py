@@ -1,4 +1,4 @@
-"""The `ltds` command: its verbs, and what happens when something goes wrong."""
+"""The `ltds` command: its subcommands, and what happens when something goes wrong."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def options(
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Results only: no bars, no news.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="More news.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print results only: no progress, no messages.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Print progress also where there is no terminal.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,

@@ -1,4 +1,4 @@
-"""What people see: bars with an ETA on a terminal, plain lines elsewhere, nothing when asked to be quiet."""
+"""Output for people: progress bars on a terminal, plain lines elsewhere, nothing with --quiet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ltds.core.progress import Advance
 
 @dataclass
 class Screen:
-    """The loudness that `-q` and `-v` set, and the ways to say something at it."""
+    """How much to print, as `-q` and `-v` say, and the functions that print it."""
 
     quiet: bool = False
     verbose: bool = False
@@ -49,7 +49,7 @@ class Screen:
 
     @staticmethod
     def _lines(title: str, total: int, done: int, advance: Advance) -> Advance:
-        """Plain lines where there is no terminal for a bar: one for each tenth of the work."""
+        """Plain lines where there is no terminal for a bar: one for each tenth of the total."""
         position = done
 
         def line(amount: int = 1, note: str = "") -> None:
@@ -62,12 +62,12 @@ class Screen:
         return line
 
     def say(self, text: str) -> None:
-        """A line of news on standard error."""
+        """A message on standard error."""
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A result, on standard output: first column left, the others right."""
+        """A result on standard output: the first column aligned left, the others right."""
         table = Table(header_style="bold")
         for i, name in enumerate(header):
             table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")

@@ -1,4 +1,4 @@
-"""`ltds data stylize`: redraw a folder of images, or the images that a dataset needs, in other styles."""
+"""`ltds data stylize`: redraw a folder of images, or the images that a dataset lists, in other styles."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ if TYPE_CHECKING:
     from ltds.data.styles.make import StyleJob
 
 SHOWN = 10
-SHARING = 4  # processes that share a GPU: enough to decode while another computes
+MOST_ON_GPU = 4  # processes that share a GPU: some decode while one computes
 
 
 def stylize(
     source: Annotated[Path, typer.Argument(help="A dataset built with styles, or a folder of images.")],
     style: Annotated[
-        str | None, typer.Option(help="hayao, vangogh, classical:oil, ...; for a dataset: only it.")
+        str | None, typer.Option(help="hayao, vangogh, classical:oil, ... (default for a dataset: all that it lists).")
     ] = None,
     weights: Annotated[
-        list[str] | None, typer.Option(help="FILE, or STYLE=FILE where there are several. May be repeated.")
+        list[str] | None,
+        typer.Option(help="FILE, or STYLE=FILE if there are several styles. May be repeated."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where the images of a folder go; not for a dataset.")] = None,
-    size: Annotated[int, typer.Option(help="Shorter side in pixels; smaller images stay as they are.", min=8)] = 256,
-    jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core, or 4 on a GPU.", min=0)] = 0,
-    batch: Annotated[int, typer.Option(help="Images of equal size redrawn at once.", min=1)] = 8,
+    out: Annotated[Path | None, typer.Option(help="Folder for the new images; leave it out for a dataset.")] = None,
+    size: Annotated[int, typer.Option(help="Shorter side in pixels; smaller images keep their size.", min=8)] = 256,
+    jobs: Annotated[int, typer.Option(help="Processes; 0 means one for each core, or 4 on a GPU.", min=0)] = 0,
+    batch: Annotated[int, typer.Option(help="Images of equal size that are redrawn together.", min=1)] = 8,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    skip_broken: Annotated[bool, typer.Option(help="Name images that cannot be read, and go on without them.")] = False,
+    skip_broken: Annotated[bool, typer.Option(help="Report images that cannot be read, and leave them out.")] = False,
 ) -> None:
-    """Redraw images in another style. What is there already is not made again.
+    """Redraw images in another style. Images that exist already are not made again.
 
     Example: ltds data stylize photos --style classical:cartoon --out photos-cartoon
     """
@@ -46,7 +47,7 @@ def stylize(
     missing = sorted({job.style for job in style_jobs if not is_complete(job.target)})
     options = StyleOptions(_weights(styles, missing, weights or []), size, str(choose_device(device)), batch)
     cores = os.cpu_count() or 1
-    most = cores if options.device == "cpu" else min(cores, SHARING)
+    most = cores if options.device == "cpu" else min(cores, MOST_ON_GPU)
     load_styles(missing, options)
     if out is None:
         claim_dataset(source, style_jobs, options)
@@ -57,7 +58,7 @@ def stylize(
 
 
 def _of_dataset(root: Path, style: str | None) -> list[StyleJob]:
-    """What the dataset's stylize.csv asks for, all of it or one style."""
+    """The images that the dataset's stylize.csv lists, all of them or those of one style."""
     from ltds.data.stylelist import read_style_list
     from ltds.data.styles.make import StyleJob
 
@@ -75,13 +76,13 @@ def _of_dataset(root: Path, style: str | None) -> list[StyleJob]:
             got, remedy = f"{styles[image.path]} and {image.style}", "Build the dataset again."
             raise DataError(expected(f"'{image.path}' in '{root}'", "of one style", got, remedy))
         if PurePosixPath(image.path).is_absolute() or ".." in PurePosixPath(image.path).parts:
-            remedy = "A list from elsewhere must not write outside of the dataset: mend that line of stylize.csv."
+            remedy = "A list from elsewhere must not write outside of the dataset: correct that line of stylize.csv."
             raise DataError(expected(f"'{image.path}'", f"a path inside '{root}'", "one outside", remedy))
     return [StyleJob(root / i.path, root / i.source, i.style) for i in images if style is None or i.style == style]
 
 
 def _of_folder(source: Path, style: str | None, out: Path) -> list[StyleJob]:
-    """Every image below the folder, to the same name below `out`."""
+    """Every image below the folder; the new image has the same relative path below `out`."""
     from PIL import Image
 
     from ltds.core.registry import find
@@ -94,7 +95,7 @@ def _of_folder(source: Path, style: str | None, out: Path) -> list[StyleJob]:
     if not source.is_dir():
         raise DataError(expected(f"'{source}'", "a folder of images", "no folder", "Check the path."))
     if out.resolve().is_relative_to(source.resolve()):
-        remedy = "Name another with --out, or the next run would redraw its own pictures."
+        remedy = "Choose another folder with --out: the next run would redraw the new images too."
         raise ConfigError(expected(f"'{out}'", f"outside of '{source}'", "a folder in it", remedy))
     Image.init()
     kinds = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
@@ -105,12 +106,12 @@ def _of_folder(source: Path, style: str | None, out: Path) -> list[StyleJob]:
 
 
 def _weights(styles: list[str], missing: list[str], given: list[str]) -> dict[str, Path]:
-    """Weights by style. Styles with images still to be made must have them; all that lack them are named at once."""
+    """The weights of each style. The error names all styles that need weights but have none."""
     from ltds.core.registry import find
     from ltds.data.styles import STYLES, Learned
 
     learned = {name: kind.origin for name in styles if isinstance(kind := find("style", name, STYLES), Learned)}
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for text in given:
         name, equals, file = text.partition("=")
         if not (equals and name in STYLES):
@@ -118,19 +119,19 @@ def _weights(styles: list[str], missing: list[str], given: list[str]) -> dict[st
         if name not in learned:
             remedy = f"Write --weights STYLE=FILE. Styles with weights here: {', '.join(learned) or 'none'}."
             raise ConfigError(expected("--weights", "for a style that is made and needs them", f"'{text}'", remedy))
-        found[name] = Path(file)
-    lacking = [name for name in missing if name in learned and name not in found]
+        files[name] = Path(file)
+    lacking = [name for name in missing if name in learned and name not in files]
     if lacking:
-        ways = " ".join(f"--weights {name}=FILE" for name in lacking)
+        options = " ".join(f"--weights {name}=FILE" for name in lacking)
         origins = "; ".join(dict.fromkeys(learned[name] for name in lacking))
         others = " Or make the others first, style by style, with --style." if len(missing) > len(lacking) else ""
-        remedy = f"Add {ways}. The files come from {origins}.{others}"
+        remedy = f"Add {options}. The files come from {origins}.{others}"
         raise ConfigError(expected(f"weights for {', '.join(lacking)}", "given", "none", remedy))
-    return found
+    return files
 
 
 def _report(problems: dict[str, str], total: int, *, skip_broken: bool, dataset: bool) -> None:
-    lines = [f"- '{file}': {said}" for file, said in list(problems.items())[:SHOWN]]
+    lines = [f"- '{file}': {problem}" for file, problem in list(problems.items())[:SHOWN]]
     if len(problems) > SHOWN:
         lines.append(f"- ... and {len(problems) - SHOWN} more")
     listing = "\n".join([f"{len(problems)} of {total} images cannot be used:", *lines])
@@ -140,5 +141,5 @@ def _report(problems: dict[str, str], total: int, *, skip_broken: bool, dataset:
     if problems:
         SCREEN.say(listing)
         if dataset:
-            SCREEN.say("The manifest still names them: build the dataset again with --set damaged=leave-out.")
+            SCREEN.say("The manifest still lists them: build the dataset again with --set damaged=leave-out.")
     SCREEN.say(f"{total - len(problems)} stylised images are there")

@@ -48,9 +48,9 @@ def test_every_command_has_its_settings_in_its_help() -> None:
     assert "styles=[hayao, shinkai, vangogh, ukiyoe]" in " ".join(call("build", "awa2-lts", "--help").stdout.split())
     odg = call("build", "pacs-odg", "--help").stdout
     assert "class_sets=" in odg
-    assert "source_test=" not in odg  # it has an option of its own
+    assert "source_test=" not in odg  # it is an option
     lines = describe(LtsConfig)
-    assert "fewest=2 (integer ≥ 1) domains of the rarest classes" in lines
+    assert "fewest=2 (integer ≥ 1) number of domains of the rarest classes" in lines
 
 
 def test_a_stylised_dataset_says_what_comes_next(photos: Path, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_images_that_are_passed_over_are_told(photos: Path, tmp_path: Path) -> N
     (photos / "ant" / "0.jpg").rename(photos / "stray.jpg")
     out = tmp_path / "d"
     done = call("build", "folder", "--source", str(photos), "--out", str(out), "--layout", "class")
-    said = "1 image was passed over, not in class folders but elsewhere: 'stray.jpg'"
+    said = "1 image was ignored because not in folders class: 'stray.jpg'"
     assert said in done.stderr
     assert said in call("info", str(out)).stdout
 
