@@ -1,1 +1,1 @@
-"""From a source of images to batches: manifest, cache, transforms, sampling, loading."""
+"""From images to batches: datasets and their manifest, cache, transforms, sampling, loading."""

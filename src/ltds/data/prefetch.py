@@ -1,4 +1,4 @@
-"""Work done ahead of time by threads, handed out in order."""
+"""Results computed in advance by threads, returned in order."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ Result = TypeVar("Result")
 def prefetch(
     function: Callable[[Item], Result], items: Iterable[Item], *, threads: int, window: int
 ) -> Generator[Result, None, None]:
-    """`function(item)` for each item, in order, at most `window` of them begun before they are asked for.
+    """`function(item)` for each item, in order; at most `window` of them are started before they are asked for.
 
-    Without threads each is made when it is asked for.
-    An exception reaches the caller in the place of its result. However the loop over it ends, all threads are gone
-    when it has ended: work not yet begun is dropped, work under way is waited for.
+    Without threads each is computed when it is asked for. An exception is raised where its result would come. However
+    the loop over the results ends, all threads have ended by then: calls not yet started are dropped, others finish.
     """
     if not threads:
         yield from map(function, items)

@@ -1,4 +1,4 @@
-"""Which rows a step trains on: pure functions of (seed, step), so that nothing is replayed or saved on resume."""
+"""Which rows a step trains on: pure functions of (seed, step), so that resuming needs no saved state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = NDArray[np.int64]
 
 
 class Sampler(Protocol):
-    """`sampler(step)` gives `groups * batch` manifest rows: `groups` stretches of `batch` rows, one after the other."""
+    """`sampler(step)` gives `groups * batch` manifest rows: one group of `batch` rows after the other."""
 
     @property
     def groups(self) -> int: ...
@@ -28,12 +28,12 @@ class Sampler(Protocol):
 
 
 class _Cycle:
-    """An endless shuffled walk over `rows`: without replacement within a pass, a new permutation for each pass."""
+    """Endless passes over `rows`, each in a new random order."""
 
     def __init__(self, rows: Rows, seed: int, stream: str) -> None:
         self.rows = np.asarray(rows, dtype=np.int64)
 
-        # Only a memory of the last passes: two, as loading threads may stand on both sides of a pass's end.
+        # Two passes are remembered: threads may load the end of one and the start of the next.
         @lru_cache(maxsize=2)
         def order(number: int) -> Rows:
             return self.rows[numpy_generator(seed, stream, number).permutation(len(self.rows))]
@@ -42,19 +42,19 @@ class _Cycle:
 
     def whole_batch(self, step: int, batch: int) -> Rows:
         """(batch,) the step-th batch; the rows that do not fill a last batch of a pass are dropped."""
-        number, place = divmod(step, len(self.rows) // batch)
-        return self.order(number)[place * batch : (place + 1) * batch]
+        number, index = divmod(step, len(self.rows) // batch)
+        return self.order(number)[index * batch : (index + 1) * batch]
 
-    def at(self, place: int) -> int:
-        """The row at a place of the endless walk, nothing dropped."""
-        number, within = divmod(place, len(self.rows))
-        return int(self.order(number)[within])
+    def at(self, position: int) -> int:
+        """The row at a position of the endless passes, nothing dropped."""
+        number, index = divmod(position, len(self.rows))
+        return int(self.order(number)[index])
 
 
 class DomainBalanced:
-    """(K*times*batch,) rows a step: `times` batches of each source domain, source after source (METHODS 0.3).
+    """(K*times*batch,) rows a step: `times` batches of each source domain, one source after the other.
 
-    `rows` has one array of training rows per source, `names` its names. A domain's order depends on the seed and its
+    `rows` has the training rows of each source, `names` its name. The order within a domain depends on the seed and its
     name, not on which other domains there are.
     """
 
@@ -84,12 +84,12 @@ class Pooled:
 
 
 class ClassBalanced:
-    """(batch,) rows a step with P(class) = 1/|Y^tr| and P(image) = 1/(|Y^tr| n_c), for cRT (METHODS 2.1).
+    """(batch,) rows a step with P(class) = 1/|Y^tr| and P(image) = 1/(|Y^tr| n_c), for cRT (Kang et al., 2020).
 
-    `labels` stands beside `rows`, one for one. Classes come in a random cyclic order, each once, then reshuffled; a
-    class that is drawn gives `per_class` images in a row from its own shuffled cycle. Batches are cut from this
-    endless list, then shuffled. A class without images has no turn. As every class has one turn per round, a place in
-    the list tells how often each class was drawn before: no step needs the ones before it.
+    `labels` has the label of each of `rows`. In each round every class has one turn, in a new random order, and gives
+    `per_class` images from its endless shuffled passes; classes without images have no turn. Batches are consecutive
+    pieces of this sequence, each then shuffled. A position in the sequence determines how often each class was drawn
+    before, so that no step depends on earlier ones.
     """
 
     groups = 1
@@ -111,22 +111,22 @@ class ClassBalanced:
         self._turns = _Cycle(np.arange(len(present)), seed, "sampling/classes")
 
     def __call__(self, step: int) -> Rows:
-        rows = [self._row(place) for place in range(step * self.batch, (step + 1) * self.batch)]
+        rows = [self._row(position) for position in range(step * self.batch, (step + 1) * self.batch)]
         shuffle = numpy_generator(self._seed, "sampling/shuffle", step).permutation(self.batch)
         return np.array(rows, dtype=np.int64)[shuffle]
 
-    def _row(self, place: int) -> int:
-        turn, within = divmod(place, self._per_class)
+    def _row(self, position: int) -> int:
+        turn, index = divmod(position, self._per_class)
         drawn_before = (turn // len(self._images)) * self._per_class
-        return self._images[self._turns.at(turn)].at(drawn_before + within)
+        return self._images[self._turns.at(turn)].at(drawn_before + index)
 
 
 def _check(size: int, batch: int, what: str, times: int = 1) -> None:
     if batch < 1:
-        raise DataError(expected("the batch", "at least 1", batch, "Use --set data.batch_size=16."))
+        raise DataError(expected("the batch", "at least 1", batch, "Use data.batch_size=16."))
     if size < batch * times:
         asked = f"the batch of {batch}" if times == 1 else f"the {times} batches of {batch} that a step takes"
-        remedy, most = "Add training images, or hold the domain out.", size // times
+        remedy, most = "Add training images, or hold that domain out (data.held_out).", size // times
         if most >= 2:  # BatchNorm needs two
-            remedy = f"Use --set data.batch_size={most}, or less."
+            remedy = f"Use data.batch_size={most}, or less."
         raise DataError(expected(asked, f"no larger than {what}", f"{size} images in it", remedy))

@@ -1,7 +1,7 @@
-"""StyleList: the stylised images that a dataset needs. Builders write it, `ltds data stylize` makes what it names.
+"""The list of stylised images that a dataset needs: builders write it, `ltds data stylize` makes these images.
 
-On disk: `stylize.csv` beside the manifest (path, source, style; both paths relative to the dataset's folder). A dataset
-is complete without these images, but it can be trained on only once they are there.
+On disk: `stylize.csv` in the dataset's folder (path, source, style; both paths relative to that folder). Training on
+the dataset needs these images.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE = "stylize.csv"
 
 
 class StyledImage(NamedTuple):
-    """Make `path` by giving the image `source` this `style`."""
+    """The image at `path` is the image at `source` in this `style`."""
 
     path: str
     source: str
@@ -28,7 +28,7 @@ class StyledImage(NamedTuple):
 
 
 def write_style_list(root: Path, images: Iterable[StyledImage]) -> None:
-    """Write the list as it comes, without holding it in memory."""
+    """Write the list line by line, without holding it in memory."""
     with atomic(root / FILE) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")
@@ -39,7 +39,7 @@ def write_style_list(root: Path, images: Iterable[StyledImage]) -> None:
 
 
 def read_style_list(root: Path) -> Iterator[StyledImage]:
-    """The images to be made, in the manifest's order; none where the dataset has no list."""
+    """The stylised images, in the manifest's order; none if the dataset has no list."""
     file = root / FILE
     if not file.is_file():
         return
@@ -56,7 +56,7 @@ def read_style_list(root: Path) -> Iterator[StyledImage]:
 
 
 def missing_styles(root: Path) -> dict[str, int]:
-    """How many images of each style are still to be made; empty when all are there."""
+    """How many images of each style are missing; empty when all exist."""
     missing: dict[str, int] = {}
     for image in read_style_list(root):
         if not os.path.isfile(os.path.join(root, image.path)):
@@ -65,9 +65,9 @@ def missing_styles(root: Path) -> dict[str, int]:
 
 
 def require_styles(root: Path) -> None:
-    """Raise the error that says what to type, unless every stylised image is there."""
+    """Raise an error that says what to do, unless every stylised image exists."""
     missing = missing_styles(root)
     if missing:
         counts = ", ".join(f"{n} of '{style}'" for style, n in missing.items())
         remedy = f"Make them with 'ltds data stylize {root}'."
-        raise DataError(expected(f"the stylised images of '{root}'", "there", f"none yet for {counts}", remedy))
+        raise DataError(expected(f"the stylised images of '{root}'", "complete", f"missing ones: {counts}", remedy))

@@ -51,15 +51,13 @@ def test_a_domains_order_does_not_depend_on_the_other_domains() -> None:
 def test_batch_larger_than_a_domain() -> None:
     sentence = (
         r"^Expected the batch of 8 to be no larger than domain 'sketch', but got 7 images in it\. "
-        r"Use --set data\.batch_size=7, or less\.$"
+        r"Use data\.batch_size=7, or less\.$"
     )
     with pytest.raises(DataError, match=sentence):
         DomainBalanced([PHOTO, SKETCH], 8, 0, ("photo", "sketch"))
     with pytest.raises(DataError, match="no larger than the pool of all source domains, but got 10 images"):
         Pooled(PHOTO, 11, 0)
-    with pytest.raises(
-        DataError, match=r"the 2 batches of 4 that a step takes .* Use --set data\.batch_size=3, or less\."
-    ):
+    with pytest.raises(DataError, match=r"the 2 batches of 4 that a step takes .* Use data\.batch_size=3, or less\."):
         DomainBalanced([PHOTO, SKETCH], 4, 0, ("photo", "sketch"), times=2)
     assert len(DomainBalanced([PHOTO, SKETCH], 3, 0, ("photo", "sketch"), times=2)(0)) == 12
     with pytest.raises(DataError, match="Add training images"):

@@ -1,4 +1,4 @@
-"""From a plan to a finished dataset folder, or an error that says what is missing; bestiary alone ends elsewhere."""
+"""From a plan to a finished dataset folder, or an error that says what is missing. (Bestiary draws its images.)"""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.data.build.images import Draft, settle
+from ltds.data.build.images import MakePlan, check_images
 from ltds.data.build.plan import Plan
-from ltds.data.build.source import LINK, some
+from ltds.data.build.source import LINK, first_few
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import FILE, StyledImage, write_style_list
 
@@ -25,15 +25,16 @@ def build_dataset(
     out: Path,
     source: Path,
     key: dict[str, Any],
-    draft: Draft,
+    make_plan: MakePlan,
     *,
     damaged: str = "refuse",
     progress: Progress = SILENT,
     extras: Callable[[Path], None] = lambda out: None,
 ) -> Manifest:
-    """The dataset in `out`; what is there already is not made again. `key` says what it depends on.
+    """The dataset in `out`; a finished one is not built again. `key` says what the dataset depends on.
 
-    The source is checked first; the manifest, which makes the folder a dataset, is written last.
+    The images are checked first; the manifest, which makes the folder a dataset, is written last. `extras(out)` may
+    write further files.
     """
     finished = (out / "manifest.json").is_file()
     if finished:
@@ -42,47 +43,49 @@ def build_dataset(
             return manifest
     else:
         _require_empty(out, source)
-    planned, left_out = settle(draft, source, damaged, progress)
-    made = _manifest(out, planned, left_out, key)
-    if finished and made.checksum != manifest.checksum:
-        rule, remedy = f"the images that '{out}' was built from", "Name that folder, or build elsewhere with --out."
-        raise DataError(expected(f"--source '{source}'", rule, "other names or numbers of images", remedy))
+    plan, left_out = check_images(make_plan, source, damaged, progress)
+    new = _manifest(out, plan, left_out, key)
+    if finished and new.checksum != manifest.checksum:
+        rule, remedy = f"the images that '{out}' was built from", "Name that folder, or build into another folder."
+        raise DataError(
+            expected(f"argument 'source' ('{source}')", rule, "other names or another number of images", remedy)
+        )
     out.mkdir(parents=True, exist_ok=True)
     _link(out / LINK, source)
     if not finished:
-        if planned.styles:
-            write_style_list(out, _styled(made, planned))
+        if plan.styles:
+            write_style_list(out, _styled(new, plan))
         extras(out)
-        made.write()
-    return made
+        new.write()
+    return new
 
 
 def _finished(out: Path, key: dict[str, Any]) -> Manifest:
-    """The dataset that is there, if it is this one; otherwise the error names the first settings that differ."""
+    """The dataset in `out`, if it was built with this key; otherwise the error names the settings that differ."""
     manifest = Manifest.read(out)
-    found = json.loads(json.dumps({name: manifest.provenance.get(name) for name in key}))  # tuples become lists
-    if found == key:
+    recorded = json.loads(json.dumps({name: manifest.provenance.get(name) for name in key}))  # tuples become lists
+    if recorded == key:
         return manifest
-    got = f"a dataset made by '{found['builder']}'"
-    if found["builder"] == key["builder"]:
-        old, new = found.get("config") or {}, key["config"]
+    got = f"a dataset made by '{recorded['builder']}'"
+    if recorded["builder"] == key["builder"]:
+        old, new = recorded.get("config") or {}, key["config"]
         differing = [f"{name}={old.get(name)!r}" for name in new if old.get(name) != new[name]]
-        changed = [name for name in key if found[name] != key[name]]
+        changed = [name for name in key if recorded[name] != key[name]]
         got = ", ".join(differing) or f"one with other {' and '.join(changed)}"
     rule = f"empty or {key['builder']} with these settings"
-    raise DataError(expected(f"'{out}'", rule, got, "Choose another folder with --out, or delete this one."))
+    raise DataError(expected(f"'{out}'", rule, got, "Choose another folder, or delete this one."))
 
 
 def _require_empty(out: Path, source: Path) -> None:
-    """Refuse a folder with anything in it that an interrupted build of ours would not have left."""
+    """Refuse a folder that contains files which an interrupted build would not have left."""
     if out.resolve().is_relative_to(source.resolve()):
-        remedy = "Choose another folder with --out."
-        raise DataError(expected(f"'{out}'", "outside of the images' folder", f"a folder in '{source}'", remedy))
+        remedy = "Choose another folder."
+        raise DataError(expected(f"'{out}'", "outside the folder of the images", f"a folder in '{source}'", remedy))
     names = sorted(entry.name for entry in out.iterdir()) if out.is_dir() else []
     foreign = [name for name in names if name not in _OURS and not name.endswith(".part")]
     if foreign:
-        remedy = "Choose another folder with --out, or empty this one."
-        raise DataError(expected(f"'{out}'", "a new or empty folder", f"{some(foreign)} in it", remedy))
+        remedy = "Choose another folder, or empty this one."
+        raise DataError(expected(f"'{out}'", "a new or empty folder", f"{first_few(foreign)} in it", remedy))
 
 
 def _points_to(link: Path, source: Path) -> bool:
@@ -90,7 +93,7 @@ def _points_to(link: Path, source: Path) -> bool:
 
 
 def _link(link: Path, source: Path) -> None:
-    """Make `link` point to the source, in one step where it pointed elsewhere."""
+    """Make `link` point to the source, atomically if it pointed elsewhere."""
     temporary = link.with_name(f".{LINK}-{os.getpid()}.part")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(source.resolve(), target_is_directory=True)
@@ -99,7 +102,7 @@ def _link(link: Path, source: Path) -> None:
 
 def _manifest(out: Path, plan: Plan, left_out: dict[str, str], key: dict[str, Any]) -> Manifest:
     kept = [i for i in range(len(plan.paths)) if not left_out or plan.image(i) not in left_out]
-    said = {"facts": plan.facts, "notes": plan.notes, "left_out": left_out}
+    remarks = {"facts": plan.facts, "notes": plan.notes, "left_out": left_out}
     return Manifest(
         root=out,
         name=plan.name,
@@ -110,7 +113,7 @@ def _manifest(out: Path, plan: Plan, left_out: dict[str, str], key: dict[str, An
         domain_ids=np.array(plan.domain_ids, np.int64)[kept],
         split_ids=np.array(plan.split_ids, np.int64)[kept],
         licence=plan.licence,
-        provenance={**key, **{name: what for name, what in said.items() if what}},
+        provenance={**key, **{name: what for name, what in remarks.items() if what}},
         test_repeats=plan.test_repeats,
     )
 

@@ -1,4 +1,4 @@
-"""The images of a plan, looked at before anything is written: named so that it can be written, there, and whole."""
+"""The images of a plan, checked before anything is written: their names, their existence and their content."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from pathlib import Path
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import Progress
 from ltds.data.build.plan import Plan
-from ltds.data.build.source import require_files, some
+from ltds.data.build.source import first_few, require_files
 from ltds.data.decode import decode
 from ltds.data.prefetch import prefetch
 
-_PROBE = 32  # pixels: a JPEG's data are read to their end at any size, and fastest at a small one
+_PROBE = 32  # pixels: a JPEG is read to its end at any size, and fastest at a small one
 
-Draft = Callable[[Collection[str]], Plan]
-"""A plan made without these images, where it draws. Where lists give the splits it names them all the same."""
+MakePlan = Callable[[Collection[str]], Plan]
+"""A function that makes a plan without the given images if it draws splits at random; lists keep theirs."""
 
 
-def settle(draft: Draft, source: Path, damaged: str, progress: Progress) -> tuple[Plan, dict[str, str]]:
-    """The plan, and what is wrong with each damaged image, by its path; each image is decoded once.
+def check_images(make_plan: MakePlan, source: Path, damaged: str, progress: Progress) -> tuple[Plan, dict[str, str]]:
+    """The plan, and the problem of each damaged image, by its path; each image is decoded once.
 
-    A plan with damaged images to leave out is made anew without them, so that the draw has only good images: a class
-    is not to lose its one training image while it has others. What the new plan takes in is looked at in its turn.
+    If damaged images are to be left out, the plan is made again without them, so that splits are drawn from good images
+    only: otherwise a class could lose its only training image. Images that the new plan adds are checked as well.
     """
-    looked: set[str] = set()
+    checked: set[str] = set()
     left_out: dict[str, str] = {}
     while True:
-        plan = draft(left_out)
+        plan = make_plan(left_out)
         _require_writable(plan, source)
-        new = partial(_others, plan, looked)
+        new = partial(_unchecked, plan, checked)
         require_files(source, new(), f"the images of {plan.name}", plan.where)
-        found = _damaged(new, source, progress) if damaged != "unchecked" else {}
-        if not found:
+        problems = _problems(new, source, progress) if damaged != "unchecked" else {}
+        if not problems:
             return plan, left_out
         if damaged == "refuse":
-            _refuse(found, source)
-        left_out |= found
-        looked.update(plan.images())
-        del plan, new  # not two of them at a time
+            _refuse(problems, source)
+        left_out |= problems
+        checked.update(plan.images())
+        del plan, new  # saves memory: never two plans at a time
 
 
-def _others(plan: Plan, looked: Collection[str]) -> Iterator[str]:
-    """The plan's images that were not looked at; one by one, as ImageNet's names should not lie in memory twice."""
-    return (name for name in plan.images() if name not in looked)
+def _unchecked(plan: Plan, checked: Collection[str]) -> Iterator[str]:
+    """The plan's images that were not checked yet; one by one, because ImageNet's names take much memory."""
+    return (name for name in plan.images() if name not in checked)
 
 
-def _damaged(names: Callable[[], Iterator[str]], source: Path, progress: Progress) -> dict[str, str]:
-    """What is wrong with each of these images that cannot be decoded."""
+def _problems(names: Callable[[], Iterator[str]], source: Path, progress: Progress) -> dict[str, str]:
+    """Why each of these images cannot be decoded, for those that cannot."""
 
     def problem(name: str) -> str | None:
         try:
@@ -61,29 +61,30 @@ def _damaged(names: Callable[[], Iterator[str]], source: Path, progress: Progres
         return None
 
     threads = os.cpu_count() or 1
-    found = prefetch(problem, names(), threads=threads, window=4 * threads)
-    bad: dict[str, str] = {}
-    with closing(found), progress.track("Checking images", sum(1 for _ in names())) as advance:
-        for name, said in zip(names(), found, strict=True):
-            if said is not None:
-                bad[name] = said
+    results = prefetch(problem, names(), threads=threads, window=4 * threads)
+    problems: dict[str, str] = {}
+    with closing(results), progress.track("Checking images", sum(1 for _ in names())) as advance:
+        for name, reason in zip(names(), results, strict=True):
+            if reason is not None:
+                problems[name] = reason
             advance()
-    return bad
+    return problems
 
 
-def _refuse(bad: dict[str, str], source: Path) -> None:
-    got = f"{len(bad)} that cannot be decoded: " + "; ".join(f"'{n}' ({said})" for n, said in list(bad.items())[:5])
-    remedy = "Copy them again from their source, or leave them out with --set damaged=leave-out."
-    raise DataError(expected(f"the images in '{source}'", "whole", got, remedy))
+def _refuse(problems: dict[str, str], source: Path) -> None:
+    first = "; ".join(f"'{name}' ({reason})" for name, reason in list(problems.items())[:5])
+    got = f"{len(problems)} that cannot be decoded: {first}"
+    remedy = "Copy them again from their source, or leave them out: use 'leave-out' for the setting 'damaged'."
+    raise DataError(expected(f"the images in '{source}'", "readable", got, remedy))
 
 
 def _require_writable(plan: Plan, source: Path) -> None:
-    """Refuse names that are no UTF-8, which a manifest is written in: Python holds their bytes as lone surrogates."""
+    """Refuse names that are not UTF-8, because a manifest is; Python holds their bytes as lone surrogates."""
     names = chain([plan.name], plan.classes, plan.domains, plan.images())
     wrong = [_shown(name) for name in names if not _is_text(name)]
     if wrong:
-        got = f"{len(wrong)} with other bytes: {some(wrong)}"
-        remedy = f"Rename them, e.g. with 'convmv -f latin1 -t utf8 -r --notest {source}'."
+        got = f"{len(wrong)} with other bytes: {first_few(wrong)}"
+        remedy = "Rename them, for example with the program convmv."
         raise DataError(expected(f"the names of files and folders in '{source}'", "UTF-8", got, remedy))
 
 
@@ -96,5 +97,5 @@ def _is_text(name: str) -> bool:
 
 
 def _shown(name: str) -> str:
-    """A name that is no UTF-8, with its odd bytes as \\xe9, so that it can be printed."""
+    """A name that is not UTF-8, with its other bytes as \\xe9, so that it can be printed."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
-"""Plan: which images a dataset is going to hold, of which class, domain and split. Builders make it, `dataset` ends it.
+"""Plan: which images a dataset will have, and the class, domain and split of each. Builders make it.
 
-The images stay where they are: `source` in the dataset's folder is a link to them, so that the manifest's paths, and
-with them its checksum, are the same on every machine. Stylised images will lie in `images/<style>/`.
+The images are not copied: `source` in the dataset's folder is a link to them, so that the manifest's paths, and with
+them its checksum, are the same on every machine. Stylised images go to `images/<style>/`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ltds.data.splits import SPLITS
 
 
 class BuildConfig(Settings):
-    """What every builder can be told."""
+    """Settings that every builder has."""
 
     damaged: Literal["refuse", "leave-out", "unchecked"] = Field(
         default="refuse",
-        description="images that cannot be decoded: stop and name them, leave them out, or do not look",
+        description="images that cannot be decoded: stop and name them, leave them out, or do not check",
     )
 
 
 def variant(name: str, config: BuildConfig, without: Collection[str] = ()) -> str:
-    """The name of one of the paper's datasets, and behind it each setting that is not the paper's.
+    """The name of one of the paper's datasets, followed by each setting that differs from the paper's.
 
-    Reports print the paper's numbers beside a dataset of its name, so another dataset must have another. `seed` and
-    `damaged` are not told: another draw is still the same dataset. A setting of several values shows as a digest.
+    Reports compare a dataset of this name with the paper's numbers, so a different dataset needs a different name.
+    `seed` and `damaged` do not count: another random draw is still the same dataset. Tuples are shown as a hash.
     """
     changed = [name]
     for setting, field_ in type(config).model_fields.items():
@@ -47,9 +47,10 @@ def variant(name: str, config: BuildConfig, without: Collection[str] = ()) -> st
 
 @dataclass
 class Plan:
-    """The rows of a dataset to be; `styles` holds each domain's, "" for images as they are.
+    """The rows of a dataset to be built; `styles` has the style of each domain, "" for the original images.
 
-    `notes` are sentences that a reader of the dataset's numbers must know: told after the build and by 'data info'.
+    `where` says where to get the images. `notes` are sentences for readers of the dataset's numbers, printed after the
+    build and by `ltds data info`; `facts` are values for them.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Plan:
     split_ids: list[int] = field(default_factory=list)
 
     def add(self, image: str, label: int, domain: int, split: str) -> None:
-        """Take in an image of the source, as its domain shows it. Its name is kept once, in the manifest's path."""
+        """Add an image of the source, in the style of its domain; only the path in the manifest is kept."""
         self.paths.append(self.prefixes[domain] + image)
         self.labels.append(label)
         self.domain_ids.append(domain)
@@ -75,7 +76,7 @@ class Plan:
 
     @cached_property
     def prefixes(self) -> tuple[str, ...]:
-        """The folder that each domain's images lie in, below the dataset's own."""
+        """The folder of each domain's images, relative to the dataset's folder."""
         styles = self.styles or ("",) * len(self.domains)
         return tuple(f"images/{style_folder(style)}/" if style else f"{LINK}/" for style in styles)
 
@@ -84,7 +85,7 @@ class Plan:
         return self.paths[row].removeprefix(self.prefixes[self.domain_ids[row]])
 
     def images(self) -> Iterator[str]:
-        """The images of the source, each once; a test row that repeats another is passed over."""
+        """The images of the source, each once, also if a test row repeats another row."""
         repeated = set(self.paths) if self.test_repeats else None
         for row, path in enumerate(self.paths):
             if repeated is None or path in repeated:

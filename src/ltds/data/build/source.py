@@ -1,4 +1,4 @@
-"""Sources: where a dataset's images lie, the lists that name them, and errors that say where people get them."""
+"""The folder of a dataset's images, the lists that name them, and errors that say where to get them."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _SHOWN = 5
 
 
 def find_root(source: Path, below: Sequence[str], holds: Sequence[str], where: str) -> Path:
-    """The folder at `source`, or at one of the places `below` it, that has the folders or files `holds`."""
-    tried = [source / place for place in ("", *below)]
+    """The folder `source`, or one of the folders `below` it, that contains the folders or files `holds`."""
+    tried = [source / inner for inner in ("", *below)]
     for folder in tried:
         if folder.is_dir() and all((folder / name).exists() for name in holds):
             return folder
     best = max(tried, key=lambda folder: sum((folder / name).exists() for name in holds))
     missing = [name for name in holds if not (best / name).exists()]
-    rule = f"a folder that holds {some(holds)}" if holds else "a folder"
-    got = f"no {some(missing)} in '{best}'" if source.is_dir() else "nothing: there is no such folder"
+    rule = f"a folder that contains {first_few(holds)}" if holds else "a folder"
+    got = f"no {first_few(missing)} in '{best}'" if source.is_dir() else "nothing: there is no such folder"
     looked = f"Looked in {', '.join(repr(str(folder)) for folder in tried)}."
-    raise DataError(expected(f"--source '{source}'", rule, got, f"{looked} {where}"))
+    raise DataError(expected(f"argument 'source' ('{source}')", rule, got, f"{looked} {where}"))
 
 
-def seen_from(root: Path) -> Callable[[str], str | None]:
-    """From a list's path to the same path from `root` on; None where it is outside.
+def relative_to(root: Path) -> Callable[[str], str | None]:
+    """A function from a list's path to the same path relative to `root`; None if it is outside.
 
-    Whole paths are understood, whatever links they or `root` go through. What stands behind `root` is kept as it is
-    written, for a folder in the source may itself be a link to another disk.
+    Absolute paths may go through links, as may `root`. Below `root` a path is kept as it is written, because a folder
+    in the source may itself be a link to another disk.
     """
     end = root.resolve()
 
@@ -47,40 +47,40 @@ def seen_from(root: Path) -> Callable[[str], str | None]:
         resolved = Path(folder).resolve()
         return os.path.relpath(resolved, end) if resolved.is_relative_to(end) else None
 
-    def seen(path: str) -> str | None:
+    def relative_path(path: str) -> str | None:
         if not os.path.isabs(path):
-            near = os.path.normpath(path)  # ./a.png is a.png
-            return None if near.split("/")[0] == ".." else near
+            plain = os.path.normpath(path)  # ./a.png is a.png
+            return None if plain.split("/")[0] == ".." else plain
         folder, name = os.path.split(path)
-        found = below(folder)
-        return None if found is None else os.path.normpath(os.path.join(found, name))
+        relative = below(folder)
+        return None if relative is None else os.path.normpath(os.path.join(relative, name))
 
-    return seen
+    return relative_path
 
 
 def require_files(root: Path, names: Iterable[str], what: str, where: str) -> None:
-    """Raise one error that counts and names the files that `root` has not."""
+    """Raise one error that counts and names the files that are not in `root`."""
     missing = [name for name in names if not os.path.isfile(os.path.join(root, name))]
     if missing:
-        got = f"nothing at {len(missing)} of them: {some(missing)}"
-        raise DataError(expected(f"{what} in '{root}'", "all there", got, where))
+        got = f"{len(missing)} missing: {first_few(missing)}"
+        raise DataError(expected(f"{what} in '{root}'", "complete", got, where))
 
 
 def images_in(folder: Path) -> list[str]:
-    """The names of the image files in a folder, sorted; hidden files and other kinds are passed over."""
+    """The names of the image files in a folder, sorted; hidden files and other types are ignored."""
     with os.scandir(folder) as entries:
         names = (e.name for e in entries if e.is_file() and not e.name.startswith("."))
         return sorted(name for name in names if os.path.splitext(name)[1].lower() in SUFFIXES)
 
 
 def folders_in(folder: Path) -> list[str]:
-    """The names of the folders in a folder, sorted, hidden ones passed over."""
+    """The names of the folders in a folder, sorted; hidden ones are ignored."""
     with os.scandir(folder) as entries:
         return sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
 
 
 def read_list(file: Path, where: str) -> Iterator[tuple[str, int]]:
-    """(path, label) of each line of a list, one line at a time; blank lines are passed over."""
+    """(path, label) of each line of a list, one line at a time; blank lines are ignored."""
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a list of 'path label' lines", "nothing there", where))
     with reading(file) as stream:
@@ -94,19 +94,19 @@ def read_list(file: Path, where: str) -> Iterator[tuple[str, int]]:
 
 
 def digests(files: Iterable[Path]) -> dict[str, str]:
-    """The SHA-256 of each file there is, by name (and number, for a name that comes again): what a dataset hangs on."""
-    found: dict[str, str] = {}
+    """The SHA-256 of each file that exists, by name (with a number if a name repeats), to detect changed inputs."""
+    hashes: dict[str, str] = {}
     for file in files:
         name, times = file.name, 1
-        while name in found:
+        while name in hashes:
             times += 1
             name = f"{file.name} ({times})"
         if file.is_file():
-            found[name] = sha256(file)
-    return found
+            hashes[name] = sha256(file)
+    return hashes
 
 
-def some(names: Sequence[str]) -> str:
-    """The first few of these names, and how many more there are."""
+def first_few(names: Sequence[str]) -> str:
+    """The first of these names, and how many more there are."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(f"'{name}'" for name in names[:_SHOWN]) + more

@@ -1,4 +1,4 @@
-"""Splits drawn for each (domain, class) pair by itself, so that no rare class vanishes from one of them."""
+"""Splits drawn separately for each (domain, class) pair, so that rare classes are in every split."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ltds.data.splits import SPLITS
 TRAIN, VAL, TEST = (SPLITS.index(name) for name in ("train", "val", "test"))
 
 
-def shares(count: int, val: float, test: float) -> tuple[int, int]:
+def split_counts(count: int, val: float, test: float) -> tuple[int, int]:
     """(val, test) images of a pair with `count` images: the rounded fractions, but never all of them.
 
-    Training comes first, then test, then validation: of one image it is for training, of two one is for test as well,
-    of three or more each split with a fraction above 0 has at least one.
+    A single image is for training; of two, one is for test; of three or more, each split with a fraction above 0 has at
+    least one.
     """
-    tested = min(max(1, round(count * test)), count - 1) if test > 0 and count > 1 else 0
-    left = count - tested
-    validated = min(max(1, round(count * val)), left - 1) if val > 0 and left > 1 else 0
-    return validated, tested
+    test_count = min(max(1, round(count * test)), count - 1) if test > 0 and count > 1 else 0
+    left = count - test_count
+    val_count = min(max(1, round(count * val)), left - 1) if val > 0 and left > 1 else 0
+    return val_count, test_count
 
 
 def draw_splits(
     labels: NDArray[np.int64], domains: NDArray[np.int64], *, val: float, test: float, seed: int
 ) -> NDArray[np.int64]:
-    """(N,) the split of each row, drawn in each (domain, class) pair at the pair's own address.
+    """(N,) the split of each row, drawn separately in each (domain, class) pair.
 
-    A pair's draw depends on the order of its own rows alone: images added to one pair leave the others as they were.
+    A pair's draw depends only on the order of its rows: images added to one pair do not change the others.
     """
     splits = np.full(len(labels), TRAIN, dtype=np.int64)
     pairs = labels * (domains.max(initial=0) + 1) + domains
@@ -37,8 +37,8 @@ def draw_splits(
         if not len(rows):
             continue
         rng = numpy_generator(seed, "splits", int(domains[rows[0]]), int(labels[rows[0]]))
-        validated, tested = shares(len(rows), val, test)
+        val_count, test_count = split_counts(len(rows), val, test)
         drawn = rng.permutation(rows)
-        splits[drawn[:tested]] = TEST
-        splits[drawn[tested : tested + validated]] = VAL
+        splits[drawn[:test_count]] = TEST
+        splits[drawn[test_count : test_count + val_count]] = VAL
     return splits

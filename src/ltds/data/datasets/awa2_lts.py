@@ -1,4 +1,4 @@
-"""AWA2-LTS (supplement A.1): Animals with Attributes 2, made long-tailed and spread over five styles."""
+"""AWA2-LTS (Gu et al., supplement A.1): Animals with Attributes 2, long-tailed and in five styles."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ltds.core.text import text_lines
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import Plan, variant
 from ltds.data.build.published import list_files, plan_published
-from ltds.data.build.source import digests, find_root, images_in, some
+from ltds.data.build.source import digests, find_root, first_few, images_in
 from ltds.data.datasets.lts import VERSION, LtsConfig, plan_class_folders, start_plan
 from ltds.data.manifest import Manifest
 
 WHERE = (
     "Download AwA2-data.zip (13 GB) from https://cvml.ista.ac.at/AwA2/, unpack it, and name the folder "
-    "Animals_with_Attributes2, which holds classes.txt and JPEGImages/."
+    "Animals_with_Attributes2, which contains classes.txt and JPEGImages/."
 )
 IMAGES, CLASSES = 37_322, 50
 LICENCE = "images: as stated for each in AWA2's licences folder (Creative Commons)"
@@ -46,10 +46,10 @@ def build(
     progress: Progress = SILENT,
 ) -> Manifest:
     """AWA2-LTS from the unpacked AWA2; with `lists`, exactly the images that the authors' list files name."""
-    idle = sorted(config.model_fields_set - {"damaged"})
-    if lists is not None and idle:
-        remedy = "Leave out either --lists or these settings."
-        raise ConfigError(expected("the settings", "free of what --lists decides", ", ".join(idle), remedy))
+    unused = sorted(config.model_fields_set - {"damaged"})
+    if lists is not None and unused:
+        rule, remedy = "left out when lists decide about the images", "Leave out these settings, or the lists."
+        raise ConfigError(expected("the settings", rule, ", ".join(unused), remedy))
     base = find_root(source, ("Animals_with_Attributes2", "AwA2-data/Animals_with_Attributes2", ".."), _HOLDS, WHERE)
     root = base / "JPEGImages"
 
@@ -57,7 +57,7 @@ def build(
         classes = read_classes(base / "classes.txt")
         empty = [name for name in classes if not (root / name).is_dir()]
         if empty:
-            raise DataError(expected(f"'{root}'", "a folder of images for each class", f"no {some(empty)}", WHERE))
+            raise DataError(expected(f"'{root}'", "a folder of images for each class", f"no {first_few(empty)}", WHERE))
         files = [[f"{name}/{image}" for image in images_in(root / name)] for name in classes]
         start = start_plan(_name(config, len(classes)), classes, config, WHERE)
         start.licence = LICENCE
@@ -79,23 +79,23 @@ _HOLDS = ("classes.txt", "JPEGImages")
 
 
 def _name(config: Awa2LtsConfig, classes: int) -> str:
-    """Another long tail or number of classes is another dataset: the paper's numbers must not stand beside it."""
-    usual = Awa2LtsConfig()
+    """A different tail or number of classes gets a different name: it cannot be compared with the paper's numbers."""
+    paper = Awa2LtsConfig()
     name = "awa2-lts" if classes == CLASSES else f"awa2-lts-{classes}-classes"
-    if (config.n_max, config.n_min) != (usual.n_max, usual.n_min):
+    if (config.n_max, config.n_min) != (paper.n_max, paper.n_min):
         name += f"-{config.n_max}-{config.n_min}"
     return variant(name, config, without=("n_max", "n_min"))
 
 
 def read_classes(file: Path) -> tuple[str, ...]:
-    """The class names of AWA2's classes.txt ('   2\\tgrizzly+bear'), as its image folders are called."""
+    """The class names of AWA2's classes.txt ('   2\\tgrizzly+bear'), which are also the names of its image folders."""
     return tuple(line.split()[-1] for line in text_lines(file))
 
 
 def write_attributes(base: Path, out: Path) -> None:
-    """Write the 85 predicates as a table `class, attribute, ...`, where AWA2's files of them are there.
+    """Write the 85 attributes as a table `class, attribute, ...`, if AWA2's files of them exist.
 
-    The entries that nobody rated (-1) take the mean of the other classes, and so count for nothing.
+    Entries that nobody rated (-1) become the mean of the other classes, so that they say nothing about the class.
     """
     predicates, matrix = base / "predicates.txt", base / "predicate-matrix-continuous.txt"
     if not (predicates.is_file() and matrix.is_file()):

@@ -1,4 +1,4 @@
-"""A folder of images sorted into folders by domain and class (and split) as a dataset."""
+"""A dataset from images that are sorted into folders by domain and class, and perhaps split."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import BuildConfig, Plan
-from ltds.data.build.source import find_root, folders_in, images_in, some
+from ltds.data.build.source import find_root, first_few, folders_in, images_in
 from ltds.data.build.stratify import draw_splits
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 
-WHERE = "Name a folder with images in it, and say with --layout what its folders mean, e.g. domain/class."
+WHERE = "Name a folder with images, and say what its folders mean: the setting 'layout', for example domain/class."
 SPLIT_WORDS = {
     "train": "train",
     "training": "train",
@@ -35,32 +35,34 @@ _LEVELS = ("domain", "class", "split")
 
 
 class DrawConfig(BuildConfig):
-    """The shares of images drawn for validation and test, in each (domain, class) pair by itself."""
+    """Which share of the images is drawn for validation and test, separately in each (domain, class) pair."""
 
-    val: Fraction = Field(default=0.1, description="share of a pair's images for validation")
-    test: Fraction = Field(default=0.2, description="share of a pair's images for test")
+    val: Fraction = Field(default=0.1, description="share of validation images in each (domain, class) pair")
+    test: Fraction = Field(default=0.2, description="share of test images in each (domain, class) pair")
     seed: int = Field(default=0, ge=0, description="seed of the drawn splits")
 
     @model_validator(mode="after")
     def _leaves_some(self) -> DrawConfig:
         if self.val + self.test >= 1:
             got = f"{self.val} + {self.test}"
-            raise ValueError(expected("val and test", "less than 1 together", got, "Lower them: the rest trains."))
+            raise ValueError(
+                expected("val and test", "less than 1 together", got, "Lower them: the rest is for training.")
+            )
         return self
 
     def refuse_drawing(self, why: str) -> None:
-        """Raise where a setting of the draw was given, but the splits are."""
-        idle = sorted(self.model_fields_set & {"val", "test", "seed"})
-        if idle:
-            got = ", ".join(idle)
-            raise ConfigError(expected("the settings", f"free of draws, as {why}", got, "Leave them out."))
+        """Raise if a setting of the random splits was given although the splits are given."""
+        unused = sorted(self.model_fields_set & {"val", "test", "seed"})
+        if unused:
+            got = ", ".join(unused)
+            raise ConfigError(expected("the settings", f"without those of a draw, as {why}", got, "Leave them out."))
 
 
 class FolderConfig(DrawConfig):
-    """What the folders below the source mean, from the outermost in."""
+    """What the folders below the source mean, from the outermost to the innermost."""
 
     layout: str = Field(
-        default="domain/class", description="levels of folders: domain, class and split, class at least"
+        default="domain/class", description="what the levels of folders are: class, perhaps domain and split"
     )
 
     @field_validator("layout")
@@ -68,7 +70,9 @@ class FolderConfig(DrawConfig):
     def _readable(cls, layout: str) -> str:
         levels = layout.split("/")
         if "class" not in levels or len(set(levels)) != len(levels) or not set(levels) <= set(_LEVELS):
-            raise ValueError(expected("layout", "of domain, class and split, as in domain/class", layout, "Mend it."))
+            raise ValueError(
+                expected("layout", "made of domain, class and split, like domain/class", layout, "Correct it.")
+            )
         return layout
 
 
@@ -80,7 +84,7 @@ def split_named(word: str) -> str:
 
 
 def build(out: Path, source: Path, config: FolderConfig, *, name: str = "", progress: Progress = SILENT) -> Manifest:
-    """The images below `source`; their splits are given by folders, or drawn so that no rare class vanishes."""
+    """The images below `source`; folders give their splits, or they are drawn so that rare classes are in each."""
     root = find_root(source, (), (), WHERE)
     levels = config.layout.split("/")
     if "split" in levels:
@@ -90,19 +94,19 @@ def build(out: Path, source: Path, config: FolderConfig, *, name: str = "", prog
     def plan(without: Collection[str]) -> Plan:
         rows = [(dict(zip(levels, folders, strict=True)), path) for folders, path in _walk(root, len(levels))]
         if not rows:
-            rule = f"a folder with images in {config.layout.replace('/', ' folders, in them ')} folders"
-            got = "; ".join(["no image at that depth", *_passed_over(root, config.layout)])
-            raise DataError(expected(f"--source '{source}'", rule, got, WHERE))
+            rule = f"a folder with images in folders {config.layout}"
+            got = "; ".join(["no image at that depth", *_ignored(root, config.layout)])
+            raise DataError(expected(f"argument 'source' ('{source}')", rule, got, WHERE))
         made = make_plan(
             name or root.resolve().name,
             [path for _, path in rows],
-            [found["class"] for found, _ in rows],
-            [found.get("domain", ONE_DOMAIN) for found, _ in rows],
-            [split_named(found["split"]) for found, _ in rows] if "split" in levels else None,
+            [names["class"] for names, _ in rows],
+            [names.get("domain", ONE_DOMAIN) for names, _ in rows],
+            [split_named(names["split"]) for names, _ in rows] if "split" in levels else None,
             config,
             without,
         )
-        made.notes = _passed_over(root, config.layout)
+        made.notes = _ignored(root, config.layout)
         return made
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
@@ -117,20 +121,20 @@ def _walk(folder: Path, depth: int, inside: tuple[str, ...] = ()) -> Iterator[tu
         yield from _walk(folder / name, depth, (*inside, name))
 
 
-def _passed_over(root: Path, layout: str) -> list[str]:
-    """A sentence on the images that lie less or more folders down than the layout says; none where all are read."""
+def _ignored(root: Path, layout: str) -> list[str]:
+    """A sentence about images at another depth than the layout says; none if there are no such images."""
     depth = layout.count("/") + 1
     others = []
-    for place, folders, _ in os.walk(root, followlinks=True):  # linked folders are read as well
-        inside = Path(place).relative_to(root)
-        deep = len(inside.parts) > depth + 1  # far enough to see what was meant; a link may lead in a circle
+    for folder, folders, _ in os.walk(root, followlinks=True):  # linked folders are read as well
+        inside = Path(folder).relative_to(root)
+        deep = len(inside.parts) > depth + 1  # far enough to see what was meant; links may form a circle
         folders[:] = [] if deep else sorted(name for name in folders if not name.startswith("."))
         if len(inside.parts) != depth:
-            others += [(inside / name).as_posix() for name in images_in(Path(place))]
+            others += [(inside / name).as_posix() for name in images_in(Path(folder))]
     if not others:
         return []
     number = "1 image was" if len(others) == 1 else f"{len(others)} images were"
-    return [f"{number} passed over, not in {layout} folders but elsewhere: {some(others)}"]
+    return [f"{number} ignored because not in folders {layout}: {first_few(others)}"]
 
 
 def make_plan(
@@ -143,17 +147,17 @@ def make_plan(
     without: Collection[str],
     class_order: tuple[str, ...] | None = None,
 ) -> Plan:
-    """A plan from a class, domain and (unless drawn) split for each path; the draw knows nothing of those `without`.
+    """A plan from the class, domain and split of each path; without `splits` these are drawn. `without` is left out.
 
-    A class or domain all of whose images are left out keeps its place, so that it is missed.
+    A class or domain that has lost all its images stays in the plan, so that the error about it names it.
     """
     order = class_order or tuple(sorted(set(classes)))
     plan = Plan(name, order, tuple(sorted(set(domains))), WHERE)
     labels = {word: i for i, word in enumerate(order)}
-    places = {word: i for i, word in enumerate(plan.domains)}
+    domain_index = {word: i for i, word in enumerate(plan.domains)}
     kept = [i for i, path in enumerate(paths) if path not in without]
     label_ids = np.array([labels[classes[i]] for i in kept], np.int64)
-    domain_ids = np.array([places[domains[i]] for i in kept], np.int64)
+    domain_ids = np.array([domain_index[domains[i]] for i in kept], np.int64)
     if splits is None:
         drawn = draw_splits(label_ids, domain_ids, val=config.val, test=config.test, seed=config.seed)
         chosen = [SPLITS[i] for i in drawn]

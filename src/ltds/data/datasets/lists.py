@@ -1,4 +1,4 @@
-"""Lists of images as a dataset: text files of `path label [domain]` lines, or CSV files with named columns."""
+"""A dataset from lists of images: text files of `path label [domain]` lines, or CSV files with named columns."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from ltds.core.progress import SILENT, Progress
 from ltds.core.text import reading, text_lines
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import Plan
-from ltds.data.build.source import digests, find_root, seen_from
+from ltds.data.build.source import digests, find_root, relative_to
 from ltds.data.datasets.folder import ONE_DOMAIN, DrawConfig, make_plan, split_named
 from ltds.data.manifest import Manifest
 
-WHERE = "Name with --source the folder that the lists' paths start from."
+WHERE = "As argument 'source', name the folder that the paths in the lists are relative to."
 
 
 class ListsConfig(DrawConfig):
-    """Where a list says what. Columns are for CSV files; text files have path, label and perhaps domain."""
+    """How the lists are written. Columns are for CSV files; text files have path, label and perhaps domain."""
 
     path: str = Field(default="path", description="CSV column of the path")
     label: str = Field(default="class", description="CSV column of the class")
     domain: str = Field(default="domain", description="CSV column of the domain, if there is one")
     split: str = Field(default="split", description="CSV column of the split, if there is one")
     names: str = Field(
-        default="", description="how files are called, e.g. {domain}_{split}.txt; {domain} and {split} are read from it"
+        default="", description="pattern of the file names, e.g. {domain}_{split}.txt, which gives domain and split"
     )
 
     @field_validator("names")
     @classmethod
     def _pattern(cls, names: str) -> str:
         if names and not set(re.findall(r"\{(.*?)\}", names)) & {"domain", "split"}:
-            raise ValueError(expected("names", "a file name with {domain} or {split} in it", names, "Mend it."))
+            raise ValueError(expected("names", "a file name with {domain} or {split} in it", names, "Correct it."))
         return names
 
 
-class Line(NamedTuple):
-    """What a line of a list says; None where it says nothing of it."""
+class ListedImage(NamedTuple):
+    """A line of a list; None for what it does not say."""
 
     path: str
     label: str
@@ -70,11 +70,11 @@ def build(
     }
 
     def plan(without: Collection[str]) -> Plan:
-        place = seen_from(root)
-        lines = [line for file in files for line in read_lines(file, config, place)]
+        relative = relative_to(root)
+        lines = [line for file in files for line in read_lines(file, config, relative)]
         if not lines:
             got = ", ".join(map(str, files)) or "no file"
-            raise DataError(expected("the lists", "a line for each image", got, "Name files with lines in them."))
+            raise DataError(expected("the lists", "a line for each image", got, "Name files that are not empty."))
         _require_all_or_none("domain", [line.domain for line in lines])
         if _require_all_or_none("split", [line.split for line in lines]):
             config.refuse_drawing("the lists give the splits")
@@ -88,39 +88,41 @@ def build(
 
 
 def _require_all_or_none(what: str, values: Sequence[str | None]) -> bool:
-    """Whether the lists say this of their images; to say it of some only is an error."""
+    """Whether the lists say this about their images; raises if they say it only about some."""
     given = sum(value is not None for value in values)
     if 0 < given < len(values):
-        got, remedy = f"one for {given} of {len(values)}", "Mend the lists."
+        got, remedy = f"one for {given} of {len(values)}", "Complete the lists."
         raise DataError(expected("the lists", f"with a {what} for each image or for none", got, remedy))
     return given > 0
 
 
-def read_lines(file: Path, config: ListsConfig, place: Callable[[str], str | None]) -> Iterator[Line]:
-    """The lines of one file, paths as `place` gives them, with the domain and split that the file's name tells."""
+def read_lines(file: Path, config: ListsConfig, relative: Callable[[str], str | None]) -> Iterator[ListedImage]:
+    """The lines of one file, paths changed by `relative`, with the domain and split that the file's name gives."""
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a list of images", "nothing there", "Check the path."))
-    told = _told(file, config.names)
-    lines = _csv_lines(file, config, told) if file.suffix.lower() == ".csv" else _text_lines(file)
+    named = _from_name(file, config.names)
+    lines = _csv_lines(file, config, named) if file.suffix.lower() == ".csv" else _text_lines(file)
     for number, line in lines:
-        path = place(line.path)
+        path = relative(line.path)
         if path is None:
-            rule = "of an image inside of --source"
+            rule = "the path of an image inside the source"
             raise DataError(expected(f"line {number} of '{file}'", rule, f"'{line.path}'", WHERE))
-        yield Line(path, line.label, told.get("domain", line.domain), told.get("split", line.split))
+        yield ListedImage(path, line.label, named.get("domain", line.domain), named.get("split", line.split))
 
 
-def _told(file: Path, names: str) -> dict[str, str]:
+def _from_name(file: Path, names: str) -> dict[str, str]:
+    """Domain and split as the name of the file gives them."""
     if not names:
         return {}
     pattern = re.escape(names).replace(r"\{domain\}", "(?P<domain>.+)").replace(r"\{split\}", "(?P<split>[^_./-]+)")
-    found = re.fullmatch(pattern, file.name)
-    if found is None:
-        raise DataError(expected(f"'{file.name}'", f"called as in '{names}'", "another name", "Mend --names."))
-    return found.groupdict()
+    match = re.fullmatch(pattern, file.name)
+    if match is None:
+        rule, remedy = f"a name like '{names}'", "Correct the setting 'names'."
+        raise DataError(expected(f"'{file.name}'", rule, "another name", remedy))
+    return match.groupdict()
 
 
-def _text_lines(file: Path) -> Iterator[tuple[int, Line]]:
+def _text_lines(file: Path) -> Iterator[tuple[int, ListedImage]]:
     width = 0
     with reading(file) as stream:
         for number, text in enumerate(stream, 1):
@@ -132,16 +134,16 @@ def _text_lines(file: Path) -> Iterator[tuple[int, Line]]:
                 rule = "'path label' or 'path label domain', like the first"
                 remedy = "Use a CSV file for paths with spaces in them."
                 raise DataError(expected(f"line {number} of '{file}'", rule, f"'{text.strip()[:80]}'", remedy))
-            yield number, Line(words[0], words[1], words[2] if width == 3 else None, None)
+            yield number, ListedImage(words[0], words[1], words[2] if width == 3 else None, None)
 
 
-def _csv_lines(file: Path, config: ListsConfig, told: Collection[str]) -> Iterator[tuple[int, Line]]:
-    """Line numbers and lines. `told`: what the file's name tells already, which no cell need say."""
+def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Iterator[tuple[int, ListedImage]]:
+    """Line numbers and lines. `named`: what the file's name says, which need not be in its cells."""
     with reading(file) as stream:
         lines = csv.DictReader(stream)
         columns = list(lines.fieldnames or [])
         needed = _needed(file, columns, config)
-        if config.domain in columns and "domain" not in told:
+        if config.domain in columns and "domain" not in named:
             needed.append(config.domain)
         for row in lines:
             empty = [column for column in needed if not (row[column] or "").strip()]
@@ -152,7 +154,7 @@ def _csv_lines(file: Path, config: ListsConfig, told: Collection[str]) -> Iterat
                 )
                 raise DataError(expected(f"line {lines.line_num} of '{file}'", "complete", got, remedy))
             domain, split = row.get(config.domain) or None, row.get(config.split) or None
-            yield lines.line_num, Line(row[config.path], row[config.label], domain, split)
+            yield lines.line_num, ListedImage(row[config.path], row[config.label], domain, split)
 
 
 def _needed(file: Path, columns: list[str], config: ListsConfig) -> list[str]:
@@ -162,20 +164,22 @@ def _needed(file: Path, columns: list[str], config: ListsConfig) -> list[str]:
     for column in needed:
         if column not in columns:
             what = f"Expected '{file}' to have a column '{column}', but got {', '.join(columns) or 'none'}."
-            raise DataError(f"{what} Name it with --set path=, label=, domain= or split=. {nearest(column, columns)}")
+            raise DataError(
+                f"{what} Name it with the settings path, label, domain or split. {nearest(column, columns)}"
+            )
     return needed
 
 
 def _named(labels: list[str], classes: Path | None) -> tuple[list[str], tuple[str, ...]]:
-    """The class name of each line, and the names in order: by number where all are numbers, else by letter."""
-    found = set(labels)
-    numbers = all(label.isdecimal() for label in found)
+    """The class name of each line, and the names in order: numerical if all are numbers, else alphabetical."""
+    distinct = set(labels)
+    numbers = all(label.isdecimal() for label in distinct)
     if classes is None:
-        order = sorted(found, key=int) if numbers else sorted(found)
+        order = sorted(distinct, key=int) if numbers else sorted(distinct)
         return labels, tuple(order)
     names = text_lines(classes)
-    wrong = sorted(label for label in found if not label.isdecimal() or int(label) >= len(names))
+    wrong = sorted(label for label in distinct if not label.isdecimal() or int(label) >= len(names))
     if wrong:
         rule = f"numbers from 0 to {len(names) - 1}, as '{classes}' has {len(names)} names"
-        raise DataError(expected("the labels", rule, ", ".join(wrong[:5]), "Mend the file of names or the lists."))
+        raise DataError(expected("the labels", rule, ", ".join(wrong[:5]), "Correct the file of names or the lists."))
     return [names[int(label)] for label in labels], tuple(names)

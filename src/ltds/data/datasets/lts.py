@@ -1,6 +1,6 @@
-"""LTS: a long-tailed, stylised version of a dataset (supplement A.1): which images, in which style.
+"""LTS: a long-tailed, stylised version of a dataset (Gu et al., supplement A.1): which images, in which style.
 
-Any folder of class folders can be made into one; AWA2-LTS and ImageNet-LTS are this with their own numbers and lists.
+Any folder of class folders can be made into one; AWA2-LTS and ImageNet-LTS have other numbers and lists.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from ltds.data.build.plan import BuildConfig, Plan, style_folder
 from ltds.data.build.source import find_root, folders_in, images_in
 from ltds.data.manifest import Manifest
 
-VERSION = 2  # raise it when the draws change: the same seed then gives another dataset
+VERSION = 2  # raise it when the same seed gives another dataset
 ORIGINAL = "Original"
 WHERE = "Name a folder with one folder of images for each class."
 
 
 class StyleConfig(BuildConfig):
-    """The styles, and how many of them a class is seen in."""
+    """The styles, and how many of them a class has."""
 
     styles: tuple[str, ...] = Field(
         default=("hayao", "shinkai", "vangogh", "ukiyoe"),
         min_length=1,
-        description="styles beside the original images, as 'ltds data stylize' names them, e.g. classical:cartoon",
+        description="styles in addition to the original images, as 'ltds data stylize' calls them",
     )
-    head: float = Field(default=0.2, ge=0.0, le=1.0, description="share of classes that are seen in every domain")
-    fewest: int = Field(default=2, ge=1, description="domains of the rarest classes")
-    exclusive: int = Field(default=1, ge=0, description="classes that each domain has for itself")
+    head: float = Field(default=0.2, ge=0.0, le=1.0, description="share of classes that have images in every domain")
+    fewest: int = Field(default=2, ge=1, description="number of domains of the rarest classes")
+    exclusive: int = Field(default=1, ge=0, description="classes that only one domain has, for each domain")
     seed: int = Field(default=0, ge=0, description="seed of every random choice")
 
     @field_validator("styles")
     @classmethod
     def _known(cls, styles: tuple[str, ...]) -> tuple[str, ...]:
-        from ltds.data.styles import STYLES  # torch comes with it, and the usual styles need no check
+        from ltds.data.styles import STYLES  # imports torch, which the default styles do not need
 
         for style in styles:
             if style not in STYLES:
@@ -54,7 +54,7 @@ class StyleConfig(BuildConfig):
         folders = [style_folder(style) for style in self.styles]
         if len({*folders, ORIGINAL.lower(), ""}) < len(folders) + 2:
             got = ", ".join(self.styles)
-            raise ValueError(expected("styles", f"different, and none '{ORIGINAL.lower()}'", got, "Take one away."))
+            raise ValueError(expected("styles", f"different, and none '{ORIGINAL.lower()}'", got, "Remove one."))
         if self.fewest > len(self.styles) + 1:
             raise ValueError(expected("fewest", "at most the number of domains", self.fewest, "Lower it."))
         return self
@@ -65,21 +65,28 @@ class StyleConfig(BuildConfig):
 
 
 class LtsConfig(StyleConfig):
-    """How many images of each class; n_max and n_min follow from the largest and smallest class unless given."""
+    """How many images of each class; n_max and n_min are derived from the largest and smallest class unless given."""
 
-    n_max: int | None = Field(default=None, ge=1, description="training images of the most common class")
-    n_min: int | None = Field(default=None, ge=1, description="training images of the rarest class")
-    val_per_class: int = Field(default=30, ge=0, description="validation images of a class, before unseen pairs go")
+    n_max: int | None = Field(
+        default=None, ge=1, description="training images of the most common class; default: as many as it has"
+    )
+    n_min: int | None = Field(
+        default=None, ge=1, description="training images of the rarest class; default: as many as it has"
+    )
+    val_per_class: int = Field(
+        default=30, ge=0, description="validation images of a class, before pairs without training images are removed"
+    )
     test_per_class: int = Field(default=50, ge=1, description="test images of a class, over all domains")
 
 
 def draw_domains(counts: Mapping[str, NDArray[np.int64]], config: StyleConfig) -> dict[str, list[NDArray[np.int64]]]:
-    """The domain of the i-th image of each class in each split; -1 for validation images of unseen pairs.
+    """The domain of the i-th image of each class in each split; -1 for validation images that are removed.
 
     counts: (C,) images of each class in "train", "val" and "test".
 
-    Training: from the class's candidates, of which rarer classes have fewer (`domains_of_classes`, by rank).
-    Validation: dealt over all domains, then only pairs with training images kept. Test: dealt over all domains.
+    Training: drawn from the domains of the class, of which rarer classes have fewer (`domains_of_classes`, by rank).
+    Validation: spread over all domains; (domain, class) pairs without training images are removed. Test: spread over
+    all domains.
     """
     train = counts["train"]
     number = len(config.domains)
@@ -92,7 +99,7 @@ def draw_domains(counts: Mapping[str, NDArray[np.int64]], config: StyleConfig) -
         exclusive=config.exclusive,
     )
     styled: dict[str, list[NDArray[np.int64]]] = {split: [] for split in ("train", "val", "test")}
-    for label, rank in enumerate(ranks(train)):
+    for label, rank in enumerate(frequency_ranks(train)):
         rng = {split: numpy_generator(config.seed, f"lts/{split}", label) for split in styled}
         share = split_over_domains(int(train[label]), allowed[:, rank], rng["train"])
         styled["train"].append(rng["train"].permutation(np.repeat(np.arange(number), share)))
@@ -102,11 +109,11 @@ def draw_domains(counts: Mapping[str, NDArray[np.int64]], config: StyleConfig) -
     return styled
 
 
-def ranks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(C,) the place of each class from head (0) to tail; of equal sizes the first class comes first."""
-    places = np.empty(len(sizes), dtype=np.int64)
-    places[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    return places
+def frequency_ranks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(C,) the rank of each class from head (0) to tail; classes of equal size keep their order."""
+    ranks = np.empty(len(sizes), dtype=np.int64)
+    ranks[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    return ranks
 
 
 def start_plan(name: str, classes: Sequence[str], config: StyleConfig, where: str) -> Plan:
@@ -117,16 +124,16 @@ def start_plan(name: str, classes: Sequence[str], config: StyleConfig, where: st
 def plan_class_folders(
     plan: Plan, files: Sequence[Sequence[str]], config: LtsConfig, without: Collection[str] = ()
 ) -> Plan:
-    """The plan with its rows. files: the images of each class, in an order that is the same everywhere.
+    """The plan with its rows. files: the images of each class, in an order that is the same on every machine.
 
-    Each class's images are shuffled and those `without` passed over; test images come first, then validation, then
-    training, by the count curve over the classes sorted by size.
+    Each class's images are shuffled, without those in `without`; the first are for test, the next for validation, then
+    training images by the long-tailed counts, for classes sorted by size.
     """
     drawn = [
         [name for name in _shuffled(names, config.seed, label) if name not in without]
         for label, names in enumerate(files)
     ]
-    sizes, whole = (np.array([len(names) for names in found], np.int64) for found in (files, drawn))
+    sizes, whole = (np.array([len(names) for names in names_by_class], np.int64) for names_by_class in (files, drawn))
     counts = _counts(plan.classes, sizes, whole, config)
     styled = draw_domains(counts, config)
     starts = {"train": counts["test"] + counts["val"], "val": counts["test"], "test": np.zeros_like(sizes)}
@@ -145,34 +152,34 @@ def _shuffled(names: Sequence[str], seed: int, label: int) -> list[str]:
 def _counts(
     classes: Sequence[str], sizes: NDArray[np.int64], whole: NDArray[np.int64], config: LtsConfig
 ) -> dict[str, NDArray[np.int64]]:
-    """(C,) images of each class in each split, of `sizes` (C,) images and `whole` (C,) that are not left out.
+    """(C,) images of each class in each split, from `sizes` (C,) images of which `whole` (C,) are not left out.
 
-    A class that has enough only together with what is left out has fewer for test: training comes first.
+    If a class has too few because of images left out, it has fewer test images: training images come first.
     """
     aside = config.val_per_class + config.test_per_class
     left = whole - aside
     n_max = config.n_max if config.n_max is not None else int(left.max())
     n_min = config.n_min if config.n_min is not None else max(1, min(n_max, int(left.min())))
-    train = longtail_counts(len(classes), n_max, n_min)[ranks(whole)]
+    train = longtail_counts(len(classes), n_max, n_min)[frequency_ranks(whole)]
     for_test = whole - train - config.val_per_class
     short = [f"'{classes[c]}' ({whole[c]})" for c in np.flatnonzero((sizes - aside < train) | (for_test < 1)).tolist()]
     if short:
-        rule = f"{aside} images for validation and test, and its training images by the curve {n_max} ... {n_min}"
-        remedy = "Lower test_per_class, val_per_class, n_max or n_min with --set, or add images."
+        rule = f"{aside} images for validation and test, and its training images on the curve {n_max} ... {n_min}"
+        remedy = "Lower the settings test_per_class, val_per_class, n_max or n_min, or add images."
         raise DataError(f"Expected every class to have {rule}, but got too few for {', '.join(short[:5])}. {remedy}")
     val = np.full_like(train, config.val_per_class)
     return {"train": train, "val": val, "test": np.minimum(for_test, config.test_per_class)}
 
 
 def build(out: Path, source: Path, config: LtsConfig, *, name: str = "lts", progress: Progress = SILENT) -> Manifest:
-    """The long-tailed, stylised version of the class folders in `source`; its classes are their names, sorted."""
+    """The long-tailed, stylised version of the class folders in `source`, whose sorted names are the classes."""
     root = find_root(source, (), (), WHERE)
 
     def plan(without: Collection[str]) -> Plan:
         classes = [folder for folder in folders_in(root) if images_in(root / folder)]
         if len(classes) < 2:
             got = f"{len(classes)} folders with images"
-            raise DataError(expected(f"--source '{source}'", "a folder of class folders", got, WHERE))
+            raise DataError(expected(f"argument 'source' ('{source}')", "a folder of class folders", got, WHERE))
         files = [[f"{folder}/{name}" for name in images_in(root / folder)] for folder in classes]
         return plan_class_folders(start_plan(name, classes, config, WHERE), files, config, without)
 

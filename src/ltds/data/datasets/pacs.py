@@ -1,4 +1,4 @@
-"""PACS: four domains, seven classes, the official lists; plain, or made long-tailed with a chosen ratio."""
+"""PACS: four domains, seven classes, the official lists; as it is, or long-tailed with a chosen ratio."""
 
 from __future__ import annotations
 
@@ -17,39 +17,44 @@ from ltds.core.rng import numpy_generator
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.longtail import largest_tail
 from ltds.data.build.plan import BuildConfig, Plan
-from ltds.data.build.source import digests, find_root, read_list, some
+from ltds.data.build.source import digests, find_root, first_few, read_list
 from ltds.data.manifest import Manifest
 
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
 SPLIT_NAMES = {"train": "train", "val": "crossval", "test": "test"}
 VERSION = 2
-WHERE = "Download PACS from https://dali-dl.github.io/project_iccv2017.html: a folder a domain, in it a folder a class."
+WHERE = (
+    "Download PACS from https://dali-dl.github.io/project_iccv2017.html: "
+    "a folder for each domain, in it one for each class."
+)
 WHERE_LISTS = "They come with PACS: <domain>_{train,crossval,test}_kfold.txt ('Train val splits')."
 LICENCE = "PACS: research only; no licence is stated"
 
-Images = dict[str, int]  # path in the source -> label
+LabelledPaths = dict[str, int]  # path in the source -> label
 
 
 @dataclass(frozen=True)
-class Lists:
+class PacsLists:
     """The official lists: images[domain][split], with labels 0..6."""
 
-    images: Mapping[str, Mapping[str, Images]]
+    images: Mapping[str, Mapping[str, LabelledPaths]]
 
-    def whole(self, domain: str) -> Images:
-        """Every image of a domain: what the protocol calls its test list."""
+    def whole(self, domain: str) -> LabelledPaths:
+        """Every image of a domain, which the protocol calls its test list."""
         return dict(self.images[domain]["test"])
 
 
 class PacsConfig(BuildConfig):
-    """Plain PACS has nothing to choose."""
+    """PACS as it is."""
 
 
 class PacsLtConfig(BuildConfig):
-    """A tail of the same ratio in every domain."""
+    """A long tail with the same ratio in every domain."""
 
-    ratio: float = Field(default=20.0, ge=1.0, description="training images of the most common class over the rarest's")
+    ratio: float = Field(
+        default=20.0, ge=1.0, description="training images of the most common class divided by those of the rarest"
+    )
     seed: int = Field(default=0, ge=0, description="seed of the choice of training images")
 
 
@@ -62,11 +67,12 @@ def list_files(splits: Path) -> list[Path]:
     return [splits / f"{domain}_{name}_kfold.txt" for domain in DOMAINS for name in SPLIT_NAMES.values()]
 
 
-def read_lists(splits: Path) -> Lists:
+def read_lists(splits: Path) -> PacsLists:
     """The twelve lists, checked: labels agree with folders, and each test list is train and crossval together."""
     missing = [file.name for file in list_files(splits) if not file.is_file()]
     if missing:
-        raise DataError(expected(f"--splits '{splits}'", "the official lists", f"no {some(missing)}", WHERE_LISTS))
+        got = f"no {first_few(missing)}"
+        raise DataError(expected(f"argument 'splits' ('{splits}')", "a folder of the official lists", got, WHERE_LISTS))
     images = {
         domain: {split: _read(splits / f"{domain}_{name}_kfold.txt", domain) for split, name in SPLIT_NAMES.items()}
         for domain in DOMAINS
@@ -75,17 +81,17 @@ def read_lists(splits: Path) -> Lists:
         if lists["train"].keys() & lists["val"].keys() or {**lists["train"], **lists["val"]} != lists["test"]:
             rule = "its train and crossval lists together, which share no image"
             got = f"{len(lists['train'])} + {len(lists['val'])} and {len(lists['test'])} images"
-            raise DataError(expected(f"the test list of '{domain}'", rule, got, "Take the official lists."))
-    return Lists(images)
+            raise DataError(expected(f"the test list of '{domain}'", rule, got, "Use the official lists."))
+    return PacsLists(images)
 
 
-def _read(file: Path, domain: str) -> Images:
-    images: Images = {}
+def _read(file: Path, domain: str) -> LabelledPaths:
+    images: LabelledPaths = {}
     for path, label in read_list(file, WHERE_LISTS):
         folders = path.split("/")
         if not 1 <= label <= len(CLASSES) or folders[-3:-1] != [domain, CLASSES[label - 1]]:
             rule = f"{domain}/<class>/<name> with the label 1..7 of its class"
-            raise DataError(expected(f"a line of '{file}'", rule, f"'{path} {label}'", "Take the official lists."))
+            raise DataError(expected(f"a line of '{file}'", rule, f"'{path} {label}'", "Use the official lists."))
         images["/".join(folders[-3:])] = label - 1
     return images
 
@@ -94,15 +100,15 @@ def start_plan(name: str, domains: tuple[str, ...], *, repeats: bool) -> Plan:
     return Plan(name, CLASSES, domains, WHERE, LICENCE, test_repeats=repeats)
 
 
-def add(plan: Plan, images: Images, domain: str, split: str) -> None:
+def add(plan: Plan, images: LabelledPaths, domain: str, split: str) -> None:
     for path, label in images.items():
         plan.add(path, label, plan.domains.index(domain), split)
 
 
-def plan_pacs(lists: Lists) -> Plan:
-    """Leave-one-domain-out: train and crossval lists of every domain, and every domain's whole list for test.
+def plan_pacs(lists: PacsLists) -> Plan:
+    """Leave-one-domain-out: train and crossval lists of every domain, and every domain's complete list for test.
 
-    Whichever domain is held out is so tested on all its images. The test list of a source holds its training images.
+    Each domain can so be held out and tested on all its images. The test list of a source has its training images too.
     """
     plan = start_plan("pacs", DOMAINS, repeats=True)
     for domain in DOMAINS:
@@ -112,11 +118,12 @@ def plan_pacs(lists: Lists) -> Plan:
     return plan
 
 
-def plan_pacs_lt(lists: Lists, config: PacsLtConfig, without: Collection[str] = ()) -> Plan:
-    """Like `plan_pacs`, but the training images of each domain follow the count curve of `longtail_counts`.
+def plan_pacs_lt(lists: PacsLists, config: PacsLtConfig, without: Collection[str] = ()) -> Plan:
+    """Like `plan_pacs`, but the training images of each domain follow `longtail_counts`.
 
-    Classes are ranked by their training images over all domains, so that head and tail are the same everywhere; each
-    domain has the longest tail of this ratio that its images allow. Whole images reach it but nearly, which is noted.
+    Classes are ranked by their training images over all domains, so that head and tail are the same in all of them;
+    each domain has the largest tail of this ratio that its images allow. Whole numbers reach the ratio only nearly,
+    which is noted.
     """
     plan = start_plan("pacs-lt", DOMAINS, repeats=True)
     sizes = np.zeros((len(DOMAINS), len(CLASSES)), np.int64)
@@ -133,12 +140,12 @@ def plan_pacs_lt(lists: Lists, config: PacsLtConfig, without: Collection[str] = 
         counts = largest_tail(sizes[d, order], config.ratio)
         reached.append(f"{domain} {counts[0] / counts[-1]:.1f} ({counts[0]} to {counts[-1]} images)")
         for label, count in zip(order.tolist(), counts.tolist(), strict=True):
-            names = [path for path, found in training[domain].items() if found == label]
+            names = [path for path, path_label in training[domain].items() if path_label == label]
             drawn = numpy_generator(config.seed, "pacs-lt", d, label).permutation(len(names))[:count]
             add(plan, {names[i]: label for i in sorted(drawn)}, domain, "train")
         add(plan, lists.images[domain]["val"], domain, "val")
         add(plan, lists.whole(domain), domain, "test")
-    plan.notes.append(f"ratio of {config.ratio:g} as whole images reach it: {', '.join(reached)}")
+    plan.notes.append(f"ratio of {config.ratio:g}, as nearly as whole numbers allow: {', '.join(reached)}")
     return plan
 
 
@@ -147,8 +154,8 @@ def _require_reachable(sizes: NDArray[np.int64], ratio: float) -> None:
     most = [int(largest_tail(row, math.inf)[0]) for row in sizes]
     if ratio > min(most):
         domain = DOMAINS[most.index(min(most))]
-        rule = f"at most {min(most)}, as '{domain}' has no longer tail"
-        raise DataError(expected("ratio", rule, f"{ratio:g}", f"Lower it: --set ratio={min(most)}."))
+        rule = f"at most {min(most)}, the most that '{domain}' allows"
+        raise DataError(expected("the setting 'ratio'", rule, f"{ratio:g}", "Lower it."))
 
 
 def build(out: Path, source: Path, config: PacsConfig, *, splits: Path, progress: Progress = SILENT) -> Manifest:
@@ -174,7 +181,7 @@ def build_long_tailed(
 
 
 def key_of(name: str, config: BuildConfig, splits: Path) -> dict[str, object]:
-    """What a PACS dataset depends on."""
+    """All that a PACS dataset depends on."""
     return {
         "builder": name,
         "version": VERSION,

@@ -121,7 +121,7 @@ def test_the_style_list_names_what_is_to_be_made(zoo: Path, tmp_path: Path) -> N
         assert image.path.split("/")[-2:] == image.source.split("/")[-2:]
     missing = missing_styles(made.root)
     assert missing == dict(Counter(image.style for image in images))
-    with pytest.raises(DataError, match=rf"none yet for .* of 'hayao'.*ltds data stylize {made.root}"):
+    with pytest.raises(DataError, match=rf"but got missing ones: .* of 'hayao'.*ltds data stylize {made.root}"):
         require_styles(made.root)
     for image in images:
         (made.root / image.path).parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ def test_a_half_built_folder_is_built_anew_and_a_foreign_one_refused(zoo: Path, 
     (tmp_path / "b" / "thesis.tex").touch()
     with pytest.raises(DataError, match=r"a new or empty folder, but got 'thesis.tex' in it"):
         awa2_lts.build(tmp_path / "b", zoo, small())
-    with pytest.raises(DataError, match="outside of the images' folder"):
+    with pytest.raises(DataError, match="outside the folder of the images"):
         awa2_lts.build(zoo / "JPEGImages" / "out", zoo, small())
 
 
@@ -187,7 +187,7 @@ def test_a_damaged_image_is_named_and_left_out_if_asked(zoo: Path, tmp_path: Pat
     content = file.read_bytes()
     file.unlink()
     file.write_bytes(content[: len(content) // 2])
-    with pytest.raises(DataError, match=rf"1 that cannot be decoded: '{victim}'.*--set damaged=leave-out"):
+    with pytest.raises(DataError, match=rf"1 that cannot be decoded: '{victim}'.*'leave-out' for .* 'damaged'"):
         awa2_lts.build(tmp_path / "b", zoo, small())
     assert not (tmp_path / "b").exists()
     left = awa2_lts.build(tmp_path / "c", zoo, small(damaged="leave-out"))
@@ -234,7 +234,7 @@ def test_a_missing_source_is_told_where_to_get_it(zoo: Path, tmp_path: Path) -> 
 
 
 def test_too_few_images_name_the_class(zoo: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"too few for 'animal11' \(31\)\. Lower test_per_class"):
+    with pytest.raises(DataError, match=r"too few for 'animal11' \(31\)\. Lower the settings test_per_class"):
         awa2_lts.build(tmp_path / "a", zoo, small(n_max=24))
 
 
@@ -261,7 +261,7 @@ def test_the_authors_lists_are_used_as_they_are(zoo: Path, tmp_path: Path) -> No
     assert rows[0] == rows[1]
     assert (listed.classes, listed.domains) == (drawn.classes, drawn.domains)
     assert listed.provenance["facts"]["originals_in_several_splits"] == 0
-    with pytest.raises(ConfigError, match="free of what --lists decides, but got seed"):
+    with pytest.raises(ConfigError, match="left out when lists decide about the images, but got seed"):
         awa2_lts.build(tmp_path / "c", zoo, Awa2LtsConfig(seed=7), lists=lists)
     with (lists / "Hayao_test.txt").open("a") as stream:
         first = next(p for p in drawn.paths if p.startswith("source/")).removeprefix("source/")
@@ -386,14 +386,14 @@ def test_imagenet_lts_finds_its_images(tmp_path: Path, flat: bool) -> None:
     assert made.classes == tuple(wnids)
     assert made.name == "imagenet-lts-78-60-60"
     assert made.provenance["notes"] == [
-        "not the official lists, hence the name: they have 78 / 60 / 60 images of 12 classes, "
+        "these are not the official lists, so the name differs: they have 78 / 60 / 60 images of 12 classes, "
         "the official ones 115,846 / 20,000 / 50,000 of 1,000"
     ]
     assert made.counts("train").sum(axis=0).tolist() == list(range(12, 0, -1))
     assert sum(p.startswith("source/val/ILS" if flat else "source/val/n0") for p in made.paths) == 12
     assert any(p.startswith("images/hayao/train/n0") for p in made.paths)
     (tmp_path / "ILSVRC2012" / stored[0]).unlink()
-    with pytest.raises(DataError, match=r"all there, but got nothing at 1 of them: 'train/n00000000.*image-net\.org"):
+    with pytest.raises(DataError, match=r"complete, but got 1 missing: 'train/n00000000.*image-net\.org"):
         imagenet_lts.build(tmp_path / "b", tmp_path, ImagenetLtsConfig(), lists=lists)
     with (lists / "ImageNet_LT_test.txt").open("a") as stream:
         stream.write(f"\n{images['train'][0]} 0\n")

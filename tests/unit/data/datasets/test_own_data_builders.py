@@ -15,7 +15,7 @@ from ltds.core.config import parse
 from ltds.core.errors import ConfigError, DataError
 from ltds.data.build import images
 from ltds.data.build.source import digests
-from ltds.data.build.stratify import draw_splits, shares
+from ltds.data.build.stratify import draw_splits, split_counts
 from ltds.data.datasets import folder, lists
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.lists import ListsConfig
@@ -77,7 +77,7 @@ def test_given_splits_and_one_domain(wards: Path, tmp_path: Path) -> None:
             write_image(sorted_ / split / name / f"{split}.png")
     made = folder.build(tmp_path / "d", sorted_, FolderConfig(layout="split/class"))
     assert table(made) == {("all", "cat"): (1, 1, 1), ("all", "dog"): (1, 1, 1)}
-    with pytest.raises(ConfigError, match="free of draws, as folders give the splits, but got val"):
+    with pytest.raises(ConfigError, match="without those of a draw, as folders give the splits, but got val"):
         folder.build(tmp_path / "e", sorted_, FolderConfig(layout="split/class", val=0.2))
     with pytest.raises(DataError, match="Expected the name of a split, but got 'north'"):
         folder.build(tmp_path / "e", wards, FolderConfig(layout="split/class"))
@@ -90,7 +90,7 @@ def test_a_layout_must_be_readable(layout: str) -> None:
 
 
 def test_a_folder_without_images_at_that_depth(wards: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no image at that depth; 38 images were passed over, .*: 'north/cat/"):
+    with pytest.raises(DataError, match=r"no image at that depth; 38 images were ignored because .*: 'north/cat/"):
         folder.build(tmp_path / "d", wards, FolderConfig(layout="class"))
     with pytest.raises(DataError, match="there is no such folder"):
         folder.build(tmp_path / "d", tmp_path / "gone", FolderConfig())
@@ -103,7 +103,7 @@ def test_images_elsewhere_are_told(wards: Path, tmp_path: Path) -> None:
     for place in ("top.png", "north/half.png", "north/cat/deep/down.png", ".hidden/cat/x.png"):
         write_image(wards / place)
     made = folder.build(tmp_path / "e", wards, FolderConfig())
-    said = "3 images were passed over, not in domain/class folders but elsewhere: "
+    said = "3 images were ignored because not in folders domain/class: "
     assert made.provenance["notes"] == [said + "'top.png', 'north/half.png', 'north/cat/deep/down.png'"]
     assert table(made) == table(folder.build(tmp_path / "d", wards, FolderConfig()))
 
@@ -181,7 +181,7 @@ def test_file_names_tell_domain_and_split(wards: Path, tmp_path: Path) -> None:
     files = sorted(tmp_path.glob("*_kfold.txt"))
     made = lists.build(tmp_path / "d", wards, files, ListsConfig(names="{domain}_{split}_kfold.txt"))
     assert table(made) == {("north", "1"): (1, 1, 1), ("south", "1"): (1, 1, 1)}
-    with pytest.raises(DataError, match=r"called as in '\{split\}-\{domain\}\.txt'"):
+    with pytest.raises(DataError, match=r"a name like '\{split\}-\{domain\}\.txt'"):
         lists.build(tmp_path / "e", wards, files, ListsConfig(names="{split}-{domain}.txt"))
 
 
@@ -257,7 +257,9 @@ def test_a_path_outside_of_the_source_is_refused(wards: Path, tmp_path: Path, pa
     wrong = path.format(wards=wards, other=tmp_path / "other")
     file = tmp_path / "images.txt"
     file.write_text(f"north/cat/000.png cat\n{wrong} cat\n")
-    with pytest.raises(DataError, match=rf"line 2 of '{file}' to be of an image inside of --source, but got '{wrong}'"):
+    with pytest.raises(
+        DataError, match=rf"line 2 of '{file}' to be the path of an image inside the source, but got '{wrong}'"
+    ):
         lists.build(tmp_path / "d", wards, [file], ListsConfig())
     assert not (tmp_path / "d").exists()
 
@@ -284,7 +286,7 @@ def test_text_that_is_no_utf8(wards: Path, tmp_path: Path, which: str) -> None:
     ("text", "said"),
     [
         ("north/cat/000.png cat\nnorth/cat/001.png\n", "line 2 of .* like the first, but got 'north/cat/001.png'"),
-        ("north/cat/000.png cat\nnorth/cat/gone.png cat\n", "nothing at 1 of them: 'north/cat/gone.png'"),
+        ("north/cat/000.png cat\nnorth/cat/gone.png cat\n", "1 missing: 'north/cat/gone.png'"),
         ("north/cat/000.png cat\nnorth/cat/000.png cat\n", "are the same file"),
         ("", "a line for each image"),
     ],
@@ -299,7 +301,7 @@ def test_wrong_lists(wards: Path, tmp_path: Path, text: str, said: str) -> None:
 
 @given(st.integers(0, 200), st.floats(0.01, 0.49), st.floats(0.01, 0.49))
 def test_no_split_is_empty_that_need_not_be(count: int, val: float, test: float) -> None:
-    validated, tested = shares(count, val, test)
+    validated, tested = split_counts(count, val, test)
     train = count - validated - tested
     assert (train > 0) == (count > 0)
     assert (tested > 0) == (count > 1)
@@ -312,8 +314,8 @@ def test_draws_of_a_pair_are_its_own() -> None:
     after = draw_splits(np.append(labels, [2] * 9), np.append(domains, [1] * 9), val=0.2, test=0.3, seed=0)
     assert (after[:40] == before).all()
     assert np.bincount(before).tolist() == [20, 8, 12]
-    assert shares(10, 0.0, 0.2) == (0, 2)
-    assert shares(10, 0.2, 0.0) == (2, 0)
+    assert split_counts(10, 0.0, 0.2) == (0, 2)
+    assert split_counts(10, 0.2, 0.0) == (2, 0)
 
 
 def test_files_of_one_name_both_count(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_training_images_in_the_test_lists_are_counted(source: Path, tmp_path: P
     assert made.test_repeats
     assert made.test_images_also_in("train").tolist() == [882, 512, 1413, 0]
     assert made.test_images_also_in("val").tolist() == [99, 58, 160, 0]
-    assert "holds the images that were trained on" in made.provenance["facts"]["test_images"]
+    assert "with its training and validation images" in made.provenance["facts"]["test_images"]
     assert made.task("art_painting").trained_in_test == 882 + 512 + 1413
     fair = odg(tmp_path / "val", source, "CPS-A", source_test="val")
     assert (made.name, fair.name) == ("pacs-odg-cps-a", "pacs-odg-cps-a-source-test-val")
@@ -104,8 +104,8 @@ def test_pacs_lt_has_the_ratio_in_every_domain(source: Path, tmp_path: Path) -> 
     assert (train[:, :-1] >= train[:, 1:]).all()
     assert made.counts("val").sum() == 1014
     assert made.provenance["notes"] == [
-        "ratio of 50 as whole images reach it: photo 56.7 (170 to 3 images), art_painting 48.7 (341 to 7 images), "
-        "cartoon 50.0 (350 to 7 images), sketch 49.6 (694 to 14 images)"
+        "ratio of 50, as nearly as whole numbers allow: photo 56.7 (170 to 3 images), "
+        "art_painting 48.7 (341 to 7 images), cartoon 50.0 (350 to 7 images), sketch 49.6 (694 to 14 images)"
     ]
     flat = pacs.build_long_tailed(
         tmp_path / "flat", source, PacsLtConfig(ratio=1.0, damaged="unchecked"), splits=source / "splits"
@@ -133,7 +133,10 @@ def test_pacs_lt_draws_without_the_damaged_images(source: Path) -> None:
 
 def test_a_ratio_out_of_reach_is_refused(source: Path, tmp_path: Path) -> None:
     for ratio in (2000.0, 171.0):
-        with pytest.raises(DataError, match=rf"at most 170, as 'photo' .* but got {ratio:g}\. .*--set ratio=170"):
+        with pytest.raises(
+            DataError,
+            match=rf"'ratio' to be at most 170, .* 'photo' allows, but got {ratio:g}\. Lower",
+        ):
             pacs.build_long_tailed(tmp_path / "lt", source, PacsLtConfig(ratio=ratio), splits=source / "splits")
     config = PacsLtConfig(ratio=170.0, damaged="unchecked")
     made = pacs.build_long_tailed(tmp_path / "lt", source, config, splits=source / "splits")
@@ -153,7 +156,7 @@ def test_the_whole_lists_as_lists_of_ones_own(source: Path, tmp_path: Path) -> N
 def test_what_is_missing_is_named(source: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no 'photo', 'art_painting', 'cartoon', 'sketch'.*Looked in.*Download PACS"):
         odg(tmp_path / "x", tmp_path, "CPS-A")
-    with pytest.raises(DataError, match=r"--splits.*the official lists, but got no 'photo_train_kfold\.txt'"):
+    with pytest.raises(DataError, match=r"argument 'splits' .*the official lists, but got no 'photo_train_kfold\.txt'"):
         pacs.build(tmp_path / "x", source, PacsConfig(), splits=tmp_path)
     folder = tmp_path / "lists"
     folder.mkdir()
