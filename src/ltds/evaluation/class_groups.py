@@ -8,7 +8,7 @@ import numpy as np
 
 from ltds.core.task import Task
 from ltds.evaluation import metrics
-from ltds.evaluation.arrays import Ints, Mask
+from ltds.evaluation.arrays import BoolArray, IntArray
 
 SHOTS = ("many", "medium", "few")
 
@@ -20,13 +20,13 @@ def shot_groups(task: Task) -> list[str]:
     return [str(group) for group in groups]
 
 
-def known_mask(task: Task) -> Mask:
+def known_mask(task: Task) -> BoolArray:
     """(C,) which classes have training images in some source domain."""
-    mask: Mask = task.class_counts > 0
+    mask: BoolArray = task.class_counts > 0
     return mask
 
 
-def group_accuracies(hits: Ints, images: Ints, seen: Mask, task: Task) -> dict[str, float | None]:
+def group_accuracies(hits: IntArray, images: IntArray, seen: BoolArray, task: Task) -> dict[str, float | None]:
     """Accuracies on the known classes of some domains. hits, images, seen (domains,C)."""
     known = known_mask(task)
     hits, images = hits * known, images * known
@@ -40,7 +40,7 @@ def group_accuracies(hits: Ints, images: Ints, seen: Mask, task: Task) -> dict[s
     }
 
 
-def class_rows(hits: Ints, images: Ints, task: Task) -> list[dict[str, Any]]:
+def class_rows(hits: IntArray, images: IntArray, task: Task) -> list[dict[str, Any]]:
     """The "per_class" of metrics.json. hits, images (C,)."""
     columns = (task.classes, task.class_counts.tolist(), shot_groups(task), metrics.accuracies(hits, images), images)
     return [

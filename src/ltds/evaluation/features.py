@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltds.core.files import atomic
 from ltds.core.rng import numpy_generator
-from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.arrays import FloatArray, IntArray
 
 SIZE = 2000  # images: enough for every figure, and 2 MB at 512 features
 COLUMNS = ("features", "labels", "domains", "rows")
@@ -29,9 +29,9 @@ class FeatureTable:
     """
 
     features: NDArray[np.float16]
-    labels: Ints
-    domains: Ints
-    rows: Ints
+    labels: IntArray
+    domains: IntArray
+    rows: IntArray
     diagnostics: dict[str, NDArray[np.float16]] = field(default_factory=dict)
 
     def save(self, file: Path) -> None:
@@ -52,11 +52,11 @@ class FeatureTable:
             return None
 
 
-def drawn_rows(rows: Ints, size: int = SIZE) -> Ints:
+def drawn_rows(rows: IntArray, size: int = SIZE) -> IntArray:
     """(min(N,size),) some of these row ids (N,), in random order; the same for every run on the same images."""
     return numpy_generator(0, "figures/features").permutation(rows)[:size]
 
 
-def to_float16(values: Floats | NDArray[np.float32]) -> NDArray[np.float16]:
+def to_float16(values: FloatArray | NDArray[np.float32]) -> NDArray[np.float16]:
     """The values as float16; a value that is too large becomes the largest float16."""
     return np.clip(values, -LARGEST, LARGEST).astype(np.float16)

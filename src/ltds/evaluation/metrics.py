@@ -9,10 +9,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ltds.evaluation.arrays import Floats, Ints, Mask
+from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
 
 
-def pair_counts(correct: Mask, labels: Ints, domains: Ints, shape: tuple[int, int]) -> tuple[Ints, Ints]:
+def pair_counts(
+    correct: BoolArray, labels: IntArray, domains: IntArray, shape: tuple[int, int]
+) -> tuple[IntArray, IntArray]:
     """(G,C) correctly classified images and (G,C) all images of each (domain, class) pair.
 
     Every accuracy is computed from these two. correct, labels, domains (N,); shape (G,C).
@@ -24,18 +26,18 @@ def pair_counts(correct: Mask, labels: Ints, domains: Ints, shape: tuple[int, in
     return hits, images
 
 
-def accuracy(hits: Ints, images: Ints) -> float | None:
+def accuracy(hits: IntArray, images: IntArray) -> float | None:
     """Accuracy over the images of all given pairs, pooled; None without images. hits, images: any equal shape."""
     total = int(images.sum())
     return int(hits.sum()) / total if total else None
 
 
-def accuracies(hits: Ints, images: Ints) -> list[float | None]:
+def accuracies(hits: IntArray, images: IntArray) -> list[float | None]:
     """The accuracy of each entry, None where it has no images. hits, images (M,)."""
     return [int(hit) / int(count) if count else None for hit, count in zip(hits, images, strict=True)]
 
 
-def macro_accuracy(hits: Ints, images: Ints) -> float | None:
+def macro_accuracy(hits: IntArray, images: IntArray) -> float | None:
     """Mean over classes (those with images) of the accuracy on that class, its images pooled over domains.
 
     hits, images (G,C).
@@ -49,13 +51,13 @@ def mean(values: Iterable[float | None]) -> float | None:
     return float(np.mean(defined)) if defined else None
 
 
-def harmonic(a: Floats, b: Floats) -> Floats:
+def harmonic(a: FloatArray, b: FloatArray) -> FloatArray:
     """(T,) 2ab / (a + b), and 0 where a = b = 0. a, b (T,)."""
     total = a + b
     return np.divide(2 * a * b, total, out=np.zeros_like(total), where=total > 0)
 
 
-def expected_calibration_error(confidence: Floats, correct: Mask, bins: int = 15) -> float | None:
+def expected_calibration_error(confidence: FloatArray, correct: BoolArray, bins: int = 15) -> float | None:
     """Mean over images of |accuracy - mean confidence| of the image's bin; None without images.
 
     confidence, correct (N,).
@@ -66,12 +68,14 @@ def expected_calibration_error(confidence: Floats, correct: Mask, bins: int = 15
     return float(np.abs(right - confident).sum() / len(confidence))
 
 
-def calibration_bins(confidence: Floats, correct: Mask, bins: int = 15) -> tuple[Ints, Floats, Ints]:
+def calibration_bins(
+    confidence: FloatArray, correct: BoolArray, bins: int = 15
+) -> tuple[IntArray, FloatArray, IntArray]:
     """(bins,) images, sum of their confidence, and how many of them are correct. confidence, correct (N,).
 
     Bins are equally wide on [0,1] and closed on the right: (i/bins, (i+1)/bins].
     """
     inner_edges = np.linspace(0, 1, bins + 1)[1:-1]
     bin_of = np.searchsorted(inner_edges, confidence, side="left")
-    confident: Floats = np.bincount(bin_of, weights=confidence, minlength=bins)  # type: ignore[assignment]
+    confident: FloatArray = np.bincount(bin_of, weights=confidence, minlength=bins)  # type: ignore[assignment]
     return np.bincount(bin_of, minlength=bins), confident, np.bincount(bin_of[correct], minlength=bins)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.evaluation.arrays import Floats, Ints, Mask
+from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
 from ltds.evaluation.metrics import harmonic
 
 GRID_SIZE = 10
@@ -28,13 +28,13 @@ class OpenSetScores:
     called_open: the argmax is an open class.
     """
 
-    confidence: Floats
-    correct: Mask
-    known: Mask
-    called_open: Mask
+    confidence: FloatArray
+    correct: BoolArray
+    known: BoolArray
+    called_open: BoolArray
 
     @classmethod
-    def of(cls, probabilities: Floats, labels: Ints, open_classes: Sequence[int]) -> OpenSetScores:
+    def of(cls, probabilities: FloatArray, labels: IntArray, open_classes: Sequence[int]) -> OpenSetScores:
         """Scores from probabilities (N,C) and labels (N,)."""
         predicted = probabilities.argmax(axis=1)
         is_open = np.zeros(probabilities.shape[1], dtype=np.bool_)
@@ -42,19 +42,19 @@ class OpenSetScores:
         confidence = np.take_along_axis(probabilities, predicted[:, None], axis=1)[:, 0]
         return cls(confidence, predicted == labels, ~is_open[labels], is_open[predicted])
 
-    def where(self, mask: Mask) -> OpenSetScores:
+    def where(self, mask: BoolArray) -> OpenSetScores:
         return OpenSetScores(self.confidence[mask], self.correct[mask], self.known[mask], self.called_open[mask])
 
 
 def known_and_open_rates(
-    probabilities: Floats, labels: Ints, open_classes: Sequence[int], threshold: float
+    probabilities: FloatArray, labels: IntArray, open_classes: Sequence[int], threshold: float
 ) -> tuple[float, float] | None:
     """(a, b) at one threshold, see `rates`. probabilities (N,C), labels (N,)."""
     both = rates(OpenSetScores.of(probabilities, labels, open_classes), np.array([threshold]))
     return None if both is None else (float(both[0][0]), float(both[1][0]))
 
 
-def rates(scores: OpenSetScores, thresholds: Floats) -> tuple[Floats, Floats] | None:
+def rates(scores: OpenSetScores, thresholds: FloatArray) -> tuple[FloatArray, FloatArray] | None:
     """(T,) a: share of known images not flagged and correct; (T,) b: share of open images flagged. thresholds (T,).
 
     Flagged: confidence < t (strictly), or the argmax is an open class. None without known or without open images.
@@ -71,22 +71,22 @@ def rates(scores: OpenSetScores, thresholds: Floats) -> tuple[Floats, Floats] | 
     return kept / n_known, flagged / n_open
 
 
-def even_grid(lowest: float, highest: float) -> Floats:
+def even_grid(lowest: float, highest: float) -> FloatArray:
     """(10,) thresholds lo + (hi - lo) i / 9, both ends exact, so rounding puts no image above the last."""
     return np.linspace(lowest, highest, GRID_SIZE)
 
 
-def confidence_grid(confidence: Floats) -> Floats:
+def confidence_grid(confidence: FloatArray) -> FloatArray:
     """(10,) thresholds between the smallest and largest max softmax of the images, as in DAML. confidence (N,)."""
     return even_grid(confidence.min(), confidence.max()) if len(confidence) else np.empty(0)
 
 
-def released_grid(probabilities: Floats) -> Floats:
+def released_grid(probabilities: FloatArray) -> FloatArray:
     """(10,) thresholds of the released LT-DS code: from the smallest to the largest entry of the matrix (N,C)."""
     return even_grid(probabilities.min(), probabilities.max()) if probabilities.size else np.empty(0)
 
 
-def best_h(scores: OpenSetScores, thresholds: Floats) -> tuple[float, float] | None:
+def best_h(scores: OpenSetScores, thresholds: FloatArray) -> tuple[float, float] | None:
     """(H, threshold) of the best of these thresholds (T,), the smallest of equally good ones. It uses the labels."""
     both = rates(scores, thresholds)
     if both is None:
@@ -129,7 +129,7 @@ def oscr(scores: OpenSetScores) -> float | None:
     return int((np.diff(x) * (y[1:] + y[:-1])).sum()) / total
 
 
-def oscr_curve(scores: OpenSetScores) -> tuple[Ints, Ints] | None:
+def oscr_curve(scores: OpenSetScores) -> tuple[IntArray, IntArray] | None:
     """(L+1,) open images accepted, (L+1,) known images accepted and correct, after 0, 1, ... of L distinct values."""
     known = scores.known
     if known.all() or not known.any():
@@ -138,6 +138,6 @@ def oscr_curve(scores: OpenSetScores) -> tuple[Ints, Ints] | None:
     return _accepted(level[~known], len(values)), _accepted(level[known & scores.correct], len(values))
 
 
-def _accepted(levels: NDArray[np.intp], size: int) -> Ints:
+def _accepted(levels: NDArray[np.intp], size: int) -> IntArray:
     """(size+1,) how many images are accepted after 0, 1, ... levels. levels (M,)."""
     return np.concatenate([[0], np.cumsum(np.bincount(levels, minlength=size))])

@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from ltds.core.types import Prediction
-from ltds.evaluation.arrays import Ints
+from ltds.evaluation.arrays import IntArray
 from ltds.evaluation.table import PredictionTable
 
-PredictionBatches = Iterable[tuple[Tensor, Ints]]
+PredictionBatches = Iterable[tuple[Tensor, IntArray]]
 
 
 @torch.inference_mode()
 def predict(
     model: Callable[[Tensor], Prediction],
     batches: PredictionBatches,
-    labels: Ints,
-    domains: Ints,
+    labels: IntArray,
+    domains: IntArray,
 ) -> PredictionTable:
     """Logits for every image of `batches`, pairs (images, row ids); `labels` and `domains` are indexed by row id."""
     logits, rows = [], []

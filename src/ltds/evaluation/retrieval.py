@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltds.core.task import Task
-from ltds.evaluation.arrays import Ints
+from ltds.evaluation.arrays import IntArray
 from ltds.evaluation.features import FeatureTable
 
 NEIGHBOURS = 5
@@ -39,7 +39,7 @@ def retrieval_examples(table: FeatureTable, task: Task) -> list[RetrievalExample
     return examples
 
 
-def nearest_rows(projected: NDArray[np.floating], query: int, count: int = NEIGHBOURS) -> Ints:
+def nearest_rows(projected: NDArray[np.floating], query: int, count: int = NEIGHBOURS) -> IntArray:
     """(count,) the rows with the highest cosine to row `query`, without it, ties by index. projected (N,S)."""
     points = projected.astype(np.float64)
     length = np.linalg.norm(points, axis=1)

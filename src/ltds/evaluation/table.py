@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ltds.core.errors import CheckpointError, DataError, expected
 from ltds.core.files import atomic
 from ltds.core.task import Task
-from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.arrays import FloatArray, IntArray
 
 REMEDY = "Delete the file DONE of the run, if there is one, and resume the run: it predicts again."
 
@@ -27,9 +27,9 @@ class PredictionTable:
     """
 
     logits: NDArray[np.float32]
-    labels: Ints
-    domains: Ints
-    rows: Ints
+    labels: IntArray
+    domains: IntArray
+    rows: IntArray
 
     def __post_init__(self) -> None:
         shapes = {f.name: getattr(self, f.name).shape for f in fields(self)}
@@ -47,7 +47,7 @@ class PredictionTable:
             _refuse("its rows", "each image once", f"{n - len(np.unique(self.rows))} repeated row ids")
 
     @property
-    def probabilities(self) -> Floats:
+    def probabilities(self) -> FloatArray:
         """(N,C) softmax of the logits in float64, without calibration."""
         p = self.logits.astype(np.float64)
         p -= p.max(axis=1, keepdims=True)

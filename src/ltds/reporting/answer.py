@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ltds.reporting.comparison import ALPHA, MethodDifference, all_pairs, method_difference, values_of
 from ltds.reporting.comparison_table import interval, p_text
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
+from ltds.reporting.paired_runs import ALPHA, MethodDifference, all_pairs, method_difference, values_of
 from ltds.reporting.result_table import AVERAGE, Column, TableCell, cell_of, detail_group
 
 ACC_U = METRICS["acc_u"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.arrays import FloatArray, IntArray
 from ltds.reporting.dataset import Dataset
 
 
-def class_accuracy(dataset: Dataset) -> tuple[Floats, Floats, list[int]]:
+def class_accuracy(dataset: Dataset) -> tuple[FloatArray, FloatArray, list[int]]:
     """Training images (T,), accuracy (M,T) and the ids of the T classes that some run trained on.
 
     Both are means over the runs of a method that trained on the class: an open class has no meaningful accuracy.
@@ -27,15 +27,15 @@ def class_accuracy(dataset: Dataset) -> tuple[Floats, Floats, list[int]]:
     return mean_known(images[:, trained]), accuracy[:, trained], trained.tolist()
 
 
-def mean_known(values: Floats) -> Floats:
+def mean_known(values: FloatArray) -> FloatArray:
     """Mean over the first axis of the values that are not NaN; NaN where all are."""
     known = np.isfinite(values)
     count = known.sum(axis=0)
     total = np.where(known, values, 0).sum(axis=0)
-    mean: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    mean: FloatArray = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
     return mean
 
 
-def head_to_tail(images: Ints | Floats) -> Ints:
+def head_to_tail(images: IntArray | FloatArray) -> IntArray:
     """(C,) class ids from most to fewest images; classes with equally many keep their order."""
     return np.argsort(-images, kind="stable")

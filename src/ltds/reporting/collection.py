@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ltds.core.errors import DataError, LtdsError
 from ltds.core.runs import RunDirectory
-from ltds.reporting.dataset import Dataset, group
+from ltds.reporting.dataset import Dataset
+from ltds.reporting.grouping import group_runs
 from ltds.reporting.run import Run, read_run
 
 DEPTH = 4  # levels of folders, as in out/dataset/method/held-out/seed
@@ -36,7 +37,7 @@ def collect(paths: Iterable[Path | str]) -> Collection:
             problems.append(str(error))
     if not runs:
         raise DataError(_no_runs(given, problems))
-    datasets, notes = group(runs)
+    datasets, notes = group_runs(runs)
     return Collection(tuple(runs), (*problems, *notes, *_versions(runs), *_trained_test_images(datasets)), datasets)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ltds.evaluation.significance import LEVEL, coverage_limit
-from ltds.reporting.comparison import Comparison, ComparisonRow, MethodDifference
+from ltds.reporting.comparison import Comparison, ComparisonRow
+from ltds.reporting.paired_runs import MethodDifference
 from ltds.reporting.result_table import MISSING, TableCell
 
 INTERVAL = (
@@ -60,11 +61,11 @@ def interval(low: float | None, high: float | None, sign: str = "") -> str:
 
 def about_intervals(cells: Iterable[TableCell]) -> list[str]:
     """A sentence on the intervals of these cells, with the coverage that the smallest number of seeds allows."""
-    few = min((cell.seeds for cell in cells if cell.seeds > 1), default=0)
-    if few < 2:
+    fewest = min((cell.seeds for cell in cells if cell.seeds > 1), default=0)
+    if fewest < 2:
         return []
-    limit = coverage_limit(few)
-    return [INTERVAL.format(seeds=few, percent=f"{100 * limit:.0f}") if limit < LEVEL else MANY_SEEDS]
+    limit = coverage_limit(fewest)
+    return [INTERVAL.format(seeds=fewest, percent=f"{100 * limit:.0f}") if limit < LEVEL else MANY_SEEDS]
 
 
 def p_text(p: float | None) -> str:

@@ -10,7 +10,7 @@ from ltds.core.errors import CheckpointError, expected
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
 
-Fraction = Annotated[float, Field(ge=0, le=1 + 1e-9, allow_inf_nan=False)]
+MetricValue = Annotated[float, Field(ge=0, le=1 + 1e-9, allow_inf_nan=False)]
 
 
 class _MetricsModel(BaseModel):
@@ -29,13 +29,13 @@ class ClassMetrics(_MetricsModel):
 
     name: str = Field(alias="class")
     train_images: int
-    accuracy: Fraction | None
+    accuracy: MetricValue | None
 
 
 class PairMetrics(_MetricsModel):
     """(all domains, C): accuracy of each domain-class pair, and whether it had training images."""
 
-    accuracy: list[list[Fraction | None]]
+    accuracy: list[list[MetricValue | None]]
     seen: list[list[bool]]
 
 
@@ -44,7 +44,7 @@ class RunMetrics(_MetricsModel):
 
     version: Literal[1]
     task: TaskNames
-    summary: dict[str, Fraction | None]
+    summary: dict[str, MetricValue | None]
     choices: dict[str, dict[str, Any]] = {}
     per_class: list[ClassMetrics] = []
     pairs: PairMetrics | None = None

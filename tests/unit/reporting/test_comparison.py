@@ -12,7 +12,7 @@ import pytest
 
 from ltds.core.errors import ConfigError
 from ltds.reporting.collection import Collection, collect
-from ltds.reporting.comparison import all_pairs, check_reference, comparisons, ranking, reference_of
+from ltds.reporting.comparison import check_reference, comparisons, reference_of
 from ltds.reporting.comparison_table import comparison_table
 from ltds.reporting.figures.critical_difference import critical_difference
 from ltds.reporting.formats.csv_table import csv_table
@@ -21,8 +21,10 @@ from ltds.reporting.formats.json_record import json_text, record
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.glossary import METRICS
+from ltds.reporting.paired_runs import all_pairs
 from ltds.reporting.paper.matching import paper_table, printed_value
 from ltds.reporting.paper.tables import preset_averages
+from ltds.reporting.ranking import ranking
 from ltds.reporting.result_table import AVERAGE, MISSING, Column
 
 ACC_U = METRICS["acc_u"]

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from ltds.core.rng import numpy_generator
-from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.arrays import FloatArray, IntArray
 from ltds.evaluation.significance.signed_rank import DIGITS, wilcoxon
 
 LEVEL = 0.95
@@ -96,12 +96,12 @@ def paired_difference(differences: Mapping[str, Sequence[float]]) -> PairedDiffe
 
 
 @lru_cache(maxsize=32)
-def _resamples(n: int) -> Ints:
+def _resamples(n: int) -> IntArray:
     """(DRAWS, n) indices drawn with replacement; the same for every set of n values."""
     return numpy_generator(0, "bootstrap", n).integers(0, n, (DRAWS, n))
 
 
-def _two_stage_means(groups: Sequence[Floats]) -> Floats:
+def _two_stage_means(groups: Sequence[FloatArray]) -> FloatArray:
     """(DRAWS,) means over domains drawn with replacement of means over seeds drawn with replacement."""
     sizes = np.array([group.size for group in groups])
     table = np.zeros((len(groups), int(sizes.max())))
@@ -111,10 +111,10 @@ def _two_stage_means(groups: Sequence[Floats]) -> Floats:
     domains = rng.integers(0, len(groups), (DRAWS, len(groups), 1))
     seeds = (rng.random((DRAWS, *table.shape)) * sizes[domains]).astype(np.int64)
     drawn = np.arange(table.shape[1]) < sizes[domains]
-    means: Floats = ((table[domains, seeds] * drawn).sum(axis=2) / sizes[domains[..., 0]]).mean(axis=1)
+    means: FloatArray = ((table[domains, seeds] * drawn).sum(axis=2) / sizes[domains[..., 0]]).mean(axis=1)
     return means
 
 
-def _percentiles(means: Floats) -> tuple[float, float]:
+def _percentiles(means: FloatArray) -> tuple[float, float]:
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

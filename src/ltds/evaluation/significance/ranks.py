@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltds.evaluation.arrays import Floats
+from ltds.evaluation.arrays import FloatArray
 from ltds.evaluation.significance.signed_rank import DIGITS, midranks
 
 
-def block_ranks(values: ArrayLike, higher_is_better: bool = True) -> Floats:
+def block_ranks(values: ArrayLike, higher_is_better: bool = True) -> FloatArray:
     """(complete blocks, M) ranks, 1 is best; equal values share their mean rank. values (B,M); NaN: incomplete."""
     table = np.round(np.asarray(values, dtype=np.float64), DIGITS)
     complete = table[np.isfinite(table).all(axis=1)]
@@ -21,7 +21,7 @@ def block_ranks(values: ArrayLike, higher_is_better: bool = True) -> Floats:
     return np.array([midranks(block) for block in signed]).reshape(-1, table.shape[1])
 
 
-def friedman(ranks: Floats) -> tuple[float, float]:
+def friedman(ranks: FloatArray) -> tuple[float, float]:
     """Friedman's chi-squared, corrected for ties, and its p-value. ranks (B,M). If everything is tied: (0, 1)."""
     blocks, methods = ranks.shape
     spread = float(((ranks.mean(axis=0) - (methods + 1) / 2) ** 2).sum())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.arrays import FloatArray, IntArray
 
 EXACT = 25  # up to this many pairs the p-value is computed from the exact distribution
 DIGITS = 9  # values that agree to this many decimals count as equal: 0.3 - 0.2 and 0.2 - 0.1 are a tie
@@ -43,14 +43,14 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def midranks(values: ArrayLike) -> Floats:
+def midranks(values: ArrayLike) -> FloatArray:
     """(N,) ranks, 1 for the smallest; equal values share the mean of their ranks."""
     _, inverse, count = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(count) - (count - 1) / 2)[inverse]
+    ranks: FloatArray = (np.cumsum(count) - (count - 1) / 2)[inverse]
     return ranks
 
 
-def _exact(doubled: Ints, positive: int) -> float:
+def _exact(doubled: IntArray, positive: int) -> float:
     """Under the null hypothesis each rank is positive with probability 1/2: build the distribution of their sum."""
     chance = np.zeros(int(doubled.sum()) + 1)
     chance[0] = 1.0
@@ -61,7 +61,7 @@ def _exact(doubled: Ints, positive: int) -> float:
     return min(1.0, 2 * float(min(chance[: positive + 1].sum(), chance[positive:].sum())))
 
 
-def _normal(doubled: Ints, positive: int) -> float:
+def _normal(doubled: IntArray, positive: int) -> float:
     n = doubled.size
     _, ties = np.unique(doubled, return_counts=True)
     variance = n * (n + 1) * (2 * n + 1) / 24 - float((ties**3 - ties).sum()) / 48

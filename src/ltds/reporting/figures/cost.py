@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltds.evaluation.arrays import Floats
+from ltds.evaluation.arrays import FloatArray
 from ltds.reporting.answer import ACC_U
 from ltds.reporting.cost import cost_of
 from ltds.reporting.figures.canvas import GREY, INK, clean_axes, legend, new_figure, style
@@ -40,7 +40,7 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
     )
 
 
-def cost(costs: Mapping[str, Floats], quality: Floats, measure: str, methods: Sequence[str]) -> Figure:
+def cost(costs: Mapping[str, FloatArray], quality: FloatArray, measure: str, methods: Sequence[str]) -> Figure:
     """A panel for each kind of cost (M,): a mark for each method at its cost and its quality (M,) in percent.
 
     NaN: no value, no mark. The line joins the methods that are better than every cheaper one.
@@ -57,7 +57,7 @@ def cost(costs: Mapping[str, Floats], quality: Floats, measure: str, methods: Se
     return figure
 
 
-def pareto_front(values: Floats, quality: Floats) -> list[int]:
+def pareto_front(values: FloatArray, quality: FloatArray) -> list[int]:
     """Indices of the methods better than all that cost no more, cheapest first. values, quality (M,)."""
     known = np.flatnonzero(np.isfinite(values) & np.isfinite(quality))
     front: list[int] = []
@@ -67,7 +67,7 @@ def pareto_front(values: Floats, quality: Floats) -> list[int]:
     return front
 
 
-def _marks(axes: Axes, values: Floats, quality: Floats) -> None:
+def _marks(axes: Axes, values: FloatArray, quality: FloatArray) -> None:
     from matplotlib.ticker import EngFormatter
 
     known = np.flatnonzero(np.isfinite(values) & np.isfinite(quality))
@@ -86,6 +86,6 @@ def _marks(axes: Axes, values: Floats, quality: Floats) -> None:
         axes.xaxis.set_major_formatter(EngFormatter(sep="\u2009"))
 
 
-def _floats(values: Iterable[float | None]) -> Floats:
+def _floats(values: Iterable[float | None]) -> FloatArray:
     """The values, NaN for None."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

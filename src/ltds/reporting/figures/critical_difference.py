@@ -10,11 +10,11 @@ import numpy as np
 
 from ltds.evaluation.significance import cliques
 from ltds.reporting.answer import ACC_U
-from ltds.reporting.comparison import ranking
 from ltds.reporting.comparison_table import p_text
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
+from ltds.reporting.ranking import ranking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

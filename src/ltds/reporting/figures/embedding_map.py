@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.arrays import FloatArray, IntArray
 from ltds.evaluation.features import FeatureTable
 from ltds.reporting.class_accuracy import head_to_tail
 from ltds.reporting.figures.canvas import GREY, INK, legend, new_figure, shortened, style
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class FeatureMap:
     """The images of a method: points (N,2), domain ids (N,), and ranks of the classes (N,), 0 for the most frequent."""
 
-    points: Floats
-    domains: Ints
-    ranks: Ints
+    points: FloatArray
+    domains: IntArray
+    ranks: IntArray
 
 
 IMAGES = 600  # of a map: more take long, and cover each other
@@ -90,7 +90,7 @@ def embedding_map(maps: Mapping[str, FeatureMap], domains: Sequence[str], classe
     return figure
 
 
-def project_to_plane(features: NDArray[np.floating]) -> tuple[Floats, str]:
+def project_to_plane(features: NDArray[np.floating]) -> tuple[FloatArray, str]:
     """(N,2) points, the same each time, and the technique: t-SNE if scikit-learn is installed. features (N,D).
 
     t-SNE gets the first 50 principal components, as its authors recommend.
@@ -110,7 +110,7 @@ def project_to_plane(features: NDArray[np.floating]) -> tuple[Floats, str]:
         return np.asarray(layout.fit_transform(main), dtype=np.float64), "t-SNE"
 
 
-def principal(features: NDArray[np.floating], count: int) -> Floats:
+def principal(features: NDArray[np.floating], count: int) -> FloatArray:
     """(N, 2..count) the features (N,D) along the axes of largest variance."""
     values = features.astype(np.float64)
     centred = values - values.mean(axis=0)

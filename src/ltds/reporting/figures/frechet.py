@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltds.evaluation.arrays import Floats
+from ltds.evaluation.arrays import FloatArray
 from ltds.reporting.figures.canvas import GREY, INK, clean_axes, legend, new_figure, style
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import MODEL_INTERNALS, Drawing
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class DomainDistances:
     """Number of finished epochs (T,); mean, smallest and largest distance (T,) over all pairs of domains."""
 
-    epochs: Floats
-    mean: Floats
-    nearest: Floats
-    farthest: Floats
+    epochs: FloatArray
+    mean: FloatArray
+    nearest: FloatArray
+    farthest: FloatArray
 
 
 def draw(context: FigureContext) -> Iterator[Drawing]:

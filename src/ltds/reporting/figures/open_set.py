@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltds.evaluation.arrays import Floats
+from ltds.evaluation.arrays import FloatArray
 from ltds.evaluation.metrics import harmonic
 from ltds.evaluation.openset import OpenSetScores, oscr_curve, rates
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, legend, new_figure, shortened
@@ -19,6 +19,7 @@ from ltds.reporting.run import Run
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 BINS = 20
 POINTS = 200  # of a curve over thresholds
 
@@ -30,14 +31,14 @@ class OpenSetCurves:
     `marked`: name of a rule -> the threshold that it chose.
     """
 
-    known: Floats
-    opened: Floats
-    thresholds: Floats
-    a: Floats
-    b: Floats
-    h: Floats
-    x: Floats
-    y: Floats
+    known: FloatArray
+    opened: FloatArray
+    thresholds: FloatArray
+    a: FloatArray
+    b: FloatArray
+    h: FloatArray
+    x: FloatArray
+    y: FloatArray
     marked: Mapping[str, float]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltds.evaluation.arrays import Floats, Ints, Mask
+from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
 from ltds.reporting.class_accuracy import head_to_tail, mean_known
 from ltds.reporting.figures.canvas import ABSENT, GREY, INK, label_classes, label_domains, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext
@@ -43,16 +43,16 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
             )
 
 
-def pair_accuracy(runs: Iterable[Run]) -> Floats | None:
+def pair_accuracy(runs: Iterable[Run]) -> FloatArray | None:
     """(all domains, C): mean over these runs of the accuracy of each pair; None if no run has it."""
     matrices = [run.metrics.pairs.accuracy for run in runs if run.metrics.pairs]
     return mean_known(np.array(matrices, dtype=np.float64)) if matrices else None
 
 
 def pairs(
-    accuracy: Mapping[str, Floats],
-    seen: Mask,
-    order: Ints,
+    accuracy: Mapping[str, FloatArray],
+    seen: BoolArray,
+    order: IntArray,
     classes: Sequence[str],
     domains: Sequence[str],
 ) -> Figure:
@@ -83,7 +83,7 @@ def pairs(
     return figure
 
 
-def _describe(matrices: Mapping[str, Floats], seen: Mask) -> str:
+def _describe(matrices: Mapping[str, FloatArray], seen: BoolArray) -> str:
     """The matrices as text: mean accuracy over seen and over unseen pairs."""
     sentences = []
     for label, values in matrices.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.arrays import FloatArray, IntArray
 from ltds.evaluation.metrics import calibration_bins, expected_calibration_error
 from ltds.evaluation.openset import OpenSetScores
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, new_figure, shortened
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class ReliabilityBins:
     """Images (B,) in B equally wide bins of confidence, their mean confidence and accuracy (B,); NaN in empty bins."""
 
-    images: Ints
-    confidence: Floats
-    accuracy: Floats
+    images: IntArray
+    confidence: FloatArray
+    accuracy: FloatArray
     ece: float
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltds.evaluation.arrays import Floats, Ints
+from ltds.evaluation.arrays import FloatArray, IntArray
 from ltds.reporting.class_accuracy import head_to_tail
 from ltds.reporting.figures.canvas import ABSENT, GREY, INK, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext, run_note
@@ -16,6 +16,7 @@ from ltds.reporting.figures.drawing import MODEL_INTERNALS, Drawing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 NAMED = 25  # more names cannot be read at this size
 MATRICES = {"covariances": "Covariances Σ", "updated": "Updated covariances Σ'"}
 UPDATE = (
@@ -44,7 +45,9 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
     )
 
 
-def similarity(cosine: Floats, covariances: Mapping[str, Floats], order: Ints, classes: Sequence[str]) -> Figure:
+def similarity(
+    cosine: FloatArray, covariances: Mapping[str, FloatArray], order: IntArray, classes: Sequence[str]
+) -> Figure:
     """Matrices (C,C), classes in `order` from head to tail: cosine of embeddings, then each of `covariances`.
 
     The covariances share one scale; values are exp(-distance), so 1 means equal. Grey: NaN, a class without embedding.
@@ -68,7 +71,7 @@ def similarity(cosine: Floats, covariances: Mapping[str, Floats], order: Ints, c
     return figure
 
 
-def covariance_similarity(distances: Floats) -> Floats:
+def covariance_similarity(distances: FloatArray) -> FloatArray:
     """exp(-|Sigma_i - Sigma_j|), the similarity of covariances in the supplement of Gu et al."""
     return np.exp(-distances)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltds.evaluation.arrays import Floats
+from ltds.evaluation.arrays import FloatArray
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, legend, new_figure
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
@@ -16,7 +16,7 @@ from ltds.reporting.run import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Curve = tuple[Floats, Floats]  # steps, values
+Curve = tuple[FloatArray, FloatArray]  # steps, values
 POINTS = 120  # more points make the file larger without a visible difference
 GROUP = "Training of each method"
 
@@ -59,7 +59,7 @@ def validation_curves(runs: Iterable[Run]) -> list[Curve]:
     return curves
 
 
-def thinned(steps: Floats, values: Floats, points: int = POINTS) -> Curve:
+def thinned(steps: FloatArray, values: FloatArray, points: int = POINTS) -> Curve:
     """(P,), (P,) with P at most `points`: means over groups of equally many distinct steps."""
     distinct, index = np.unique(steps, return_inverse=True)
     size = -(-len(distinct) // points)
