@@ -21,10 +21,11 @@ import torch
 from PIL import Image
 
 from ltds.data.cache import ImageCache
+from ltds.data.inputs import ImageInputs
 from ltds.data.loading import Loader
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import Pooled
-from ltds.data.transforms import TrainTransform
+from ltds.data.transforms import EvalTransform, TrainTransform
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".webp"}
 
@@ -86,7 +87,13 @@ def compare(files: list[Path], root: Path, options: argparse.Namespace) -> None:
     built = len(files) / (time.perf_counter() - start)
     batch = min(options.batch, len(files))
     sampler = Pooled(manifest.rows("train"), batch, 0)
-    loader = Loader(cache, manifest, manifest.task(None), sampler, TrainTransform(options.size), 0)
+    loader = Loader(
+        ImageInputs(cache, TrainTransform(options.size), EvalTransform(options.size)),
+        manifest,
+        manifest.task(None),
+        sampler,
+        0,
+    )
     rng = np.random.default_rng(0)
     steps = max(1, options.images // batch)
     ways: dict[str, Callable[[], int]] = {

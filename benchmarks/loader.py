@@ -26,10 +26,11 @@ from input_pipeline import generated
 from ltds.core.files import write_json
 from ltds.core.types import Batch
 from ltds.data.cache import ImageCache
+from ltds.data.inputs import ImageInputs
 from ltds.data.loading import Loader
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import DomainBalanced
-from ltds.data.transforms import TrainTransform
+from ltds.data.transforms import EvalTransform, TrainTransform
 from ltds.engine.environment import describe_environment
 from ltds.engine.optim import build_optimizer
 from ltds.engine.settings import OptimizerSettings
@@ -53,7 +54,8 @@ def loader_for(method: MetaLtds, files: list[Path], root: Path, words: argparse.
     cache = ImageCache.open(manifest, words.cache_size)
     rows = [np.flatnonzero(manifest.domain_ids == d) for d in range(DOMAINS)]
     sampler = DomainBalanced(rows, words.batch, 0, method.task.sources)
-    return Loader(cache, manifest, method.task, sampler, TrainTransform(words.size), 0)
+    inputs = ImageInputs(cache, TrainTransform(words.size), EvalTransform(words.size))
+    return Loader(inputs, manifest, method.task, sampler, 0)
 
 
 def compare(words: argparse.Namespace, root: Path) -> list[dict[str, object]]:

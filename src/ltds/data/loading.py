@@ -1,4 +1,4 @@
-"""Row ids to batches on a device: pure in the step, prefetched by threads, shared out by rank."""
+"""From row ids to batches on a device: a pure function of the step, prefetched by threads, divided among ranks."""
 
 from __future__ import annotations
 
@@ -11,55 +11,51 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ltds.core.errors import ConfigError, DataError, expected
-from ltds.core.rng import generator
 from ltds.core.task import Task
 from ltds.core.types import Batch
-from ltds.data.cache import ImageCache
+from ltds.data.inputs import NetworkInputs
 from ltds.data.manifest import Manifest
 from ltds.data.prefetch import prefetch
 from ltds.data.sampling import Sampler
-from ltds.data.transforms import EvalTransform, TrainTransform
 
 CPU = torch.device("cpu")
 
 
 class Loader:
-    """Training batches, addressable by step.
+    """Training batches, by step.
 
-    Of `world` ranks, each gets its contiguous share of every domain's batch; the shares together are the batch of one
-    process, to the bit, as the augmentation of the whole batch is drawn, at (seed, "augment", step), on every rank.
+    Each of `world` ranks gets its contiguous share of every domain's batch. All shares together are, bit for bit, the
+    batch of a single process, because every rank draws the augmentation of the whole batch, at (seed, "augment", step).
     """
 
     def __init__(
         self,
-        cache: ImageCache,
+        inputs: NetworkInputs,
         manifest: Manifest,
         task: Task,
         sampler: Sampler,
-        transform: TrainTransform,
         seed: int,
         device: torch.device = CPU,
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        _check_pair(cache, manifest)
+        _check_pair(inputs, manifest)
         if sampler.batch % world:
             rule = f"a multiple of the number of processes ({world})"
-            remedy = f"Use --set data.batch_size={-(-sampler.batch // world) * world}."
+            remedy = f"Use data.batch_size={-(-sampler.batch // world) * world}."
             raise ConfigError(expected("data.batch_size", rule, sampler.batch, remedy))
-        self._cache, self._manifest, self._sampler = cache, manifest, sampler
-        self._transform, self._seed, self._device = transform, seed, device
+        self._inputs, self._manifest, self._sampler = inputs, manifest, sampler
+        self._seed, self._device = seed, device
         self._sources = np.array([_index(domain, task) for domain in manifest.domains], dtype=np.int64)
         share = sampler.batch // world
-        places = np.arange(sampler.groups * sampler.batch).reshape(sampler.groups, sampler.batch)
-        self._own = places[:, rank * share : (rank + 1) * share].ravel()
+        positions = np.arange(sampler.groups * sampler.batch).reshape(sampler.groups, sampler.batch)
+        self._share = positions[:, rank * share : (rank + 1) * share].ravel()
 
     def batch(self, step: int) -> Batch:
-        """This rank's part of the step's batch, on the device."""
+        """This rank's share of the step's batch, on the device."""
         sampled = self._sampler(step)
-        rows = sampled[self._own]
-        draws = self._transform.draw(len(sampled), generator(self._seed, "augment", step))
-        images = self._transform.apply([self._cache.image(row) for row in rows], draws[torch.from_numpy(self._own)])
+        rows = sampled[self._share]
+        images = self._inputs.training(sampled, self._share, self._seed, step)
         domains = self._sources[self._manifest.domain_ids[rows]]
         assert (domains >= 0).all(), "the sampler drew rows of the held-out domain"
         labels = self._manifest.labels[rows]
@@ -68,60 +64,58 @@ class Loader:
     def batches(self, start: int, stop: int, threads: int | None = None) -> Iterator[Batch]:
         """The batches of steps start..stop-1, made in advance by up to `threads` threads.
 
-        None: as many as pay (`pays_to_prefetch`). The values are those of `batch(step)`. Leaving the loop early, or an
-        exception, leaves no thread behind.
+        None: as many as are worth it (`threads_worth_using`). The values are those of `batch(step)`. No thread is left
+        when the loop ends, also by `break` or an exception.
         """
-        threads = pays_to_prefetch(self._device) if threads is None else threads
+        threads = threads_worth_using(self._device) if threads is None else threads
         return prefetch(self.batch, range(start, stop), threads=threads, window=threads)
 
 
-def pays_to_prefetch(device: torch.device) -> int:
-    """How many threads are to make batches ahead: none where torch itself uses every core.
+def threads_worth_using(device: torch.device) -> int:
+    """How many threads should make batches in advance: none where torch itself uses every core.
 
-    There they hold up each operation of the step, whose threads wait for one another: on two cores they cost 12 % of a
-    step at 64 px, batches made between steps 2 % (benchmarks/loader.py). Evaluation does not mind them.
+    There they slow down each operation of the step, whose threads wait for one another: on two cores they cost 12 % of
+    a step at 64 px, batches made between steps 2 % (benchmarks/loader.py). Evaluation is not slowed down.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 0 if device.type == "cpu" and torch.get_num_threads() >= cores else 2
 
 
 def evaluation_batches(
-    cache: ImageCache,
+    inputs: NetworkInputs,
     manifest: Manifest,
     rows: NDArray[np.int64],
-    transform: EvalTransform,
     batch: int = 256,
     device: torch.device = CPU,
     threads: int = 2,
 ) -> Iterator[tuple[Tensor, NDArray[np.int64]]]:
-    """Images (n,3,size,size) on the device and their row ids (n,), in the order of `rows`, prefetched."""
-    _check_pair(cache, manifest)
+    """Inputs (n,...) on the device and their row ids (n,), in the order of `rows`, prefetched."""
+    _check_pair(inputs, manifest)
 
-    def images(part: NDArray[np.int64]) -> tuple[Tensor, NDArray[np.int64]]:
-        pixels = transform([cache.image(row) for row in part])
-        return _moved(pixels, device), part
+    def images(batch_rows: NDArray[np.int64]) -> tuple[Tensor, NDArray[np.int64]]:
+        return _to_device(inputs.evaluation(batch_rows), device), batch_rows
 
-    parts = [rows[start : start + batch] for start in range(0, len(rows), batch)]
-    return prefetch(images, parts, threads=threads, window=threads)
+    batches = [rows[start : start + batch] for start in range(0, len(rows), batch)]
+    return prefetch(images, batches, threads=threads, window=threads)
 
 
 def _index(domain: str, task: Task) -> int:
     return task.sources.index(domain) if domain in task.sources else -1
 
 
-def _check_pair(cache: ImageCache, manifest: Manifest) -> None:
-    if cache.checksum != manifest.checksum:
-        rule = f"that of manifest '{manifest.name}' ({manifest.checksum[:12]}...)"
+def _check_pair(inputs: NetworkInputs, manifest: Manifest) -> None:
+    if inputs.checksum != manifest.checksum:
+        rule = f"the one of manifest '{manifest.name}' ({manifest.checksum[:12]}...)"
         remedy = "Open it with ImageCache.open(manifest, size)."
-        raise DataError(expected("the image cache", rule, f"the cache of {cache.checksum[:12]}...", remedy))
+        raise DataError(expected("the image cache", rule, f"the cache of {inputs.checksum[:12]}...", remedy))
 
 
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on the device; through pinned memory to CUDA, so that the copy overlaps with computing."""
+def _to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on the device; to CUDA through pinned memory, so that copying overlaps with computing."""
     if device.type == "cuda":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
 def _sent(batch: Batch, device: torch.device) -> Batch:
-    return Batch(*(_moved(t, device) for t in (batch.images, batch.labels, batch.domains, batch.rows)))
+    return Batch(*(_to_device(t, device) for t in (batch.images, batch.labels, batch.domains, batch.rows)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 
@@ -9,10 +11,12 @@ from ltds.core.errors import DataError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.task import Task
 from ltds.data.cache import ImageCache
+from ltds.data.features import FeatureVectors
+from ltds.data.inputs import FeatureInputs, ImageInputs, NetworkInputs, training_scale
 from ltds.data.loading import Loader
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import ClassBalanced, DomainBalanced, Sampler
-from ltds.data.transforms import TrainTransform
+from ltds.data.transforms import EvalTransform, TrainTransform
 from ltds.engine.averaging import WeightAverage
 from ltds.engine.build import build_method
 from ltds.engine.config import RunConfig
@@ -39,9 +43,9 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
             f"Expected '{manifest.name}' to have test images, but all of its images are for training and validation. "
             "Mark some with the split 'test' in manifest.csv, so that the outcome can be measured."
         )
-    cache = ImageCache.open(manifest, config.data.decoded_side, progress=progress)
+    inputs, input_dim = _inputs(config, manifest, task, progress)
     embeddings = load_embeddings(config, manifest, task)
-    method = build_method(config, task, embeddings, device)
+    method = build_method(config, task, embeddings, device, input_dim=input_dim)
     if method.needs_validation and not any(len(manifest.rows("val", source)) for source in task.sources):
         raise DataError(
             f"Expected validation images in the source domains for method '{config.method_name}', which chooses a "
@@ -53,12 +57,12 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         manifest=manifest,
         task=task,
         embeddings=embeddings,
-        cache=cache,
+        inputs=inputs,
         method=method,
         optimizer=build_optimizer(method, config.optimizer),
         average=WeightAverage(config.averaging),
         phases=phases,
-        loaders=tuple(_loader(config, manifest, task, cache, device, method, s.phase) for s in phases),
+        loaders=tuple(_loader(config, manifest, task, inputs, device, method, s.phase) for s in phases),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
         device=device,
         identity=identity(config, manifest),
@@ -69,7 +73,7 @@ def _loader(
     config: RunConfig,
     manifest: Manifest,
     task: Task,
-    cache: ImageCache,
+    inputs: NetworkInputs,
     device: torch.device,
     method: Method,
     phase: Phase,
@@ -80,5 +84,15 @@ def _loader(
     if phase.sampler == "classes":
         pool = np.concatenate(rows)
         sampler = ClassBalanced(pool, manifest.labels[pool], len(rows) * times * batch, seed)
-    transform = TrainTransform(size=config.data.size, **config.data.augmentation.model_dump())
-    return Loader(cache, manifest, task, sampler, transform, seed, device=device)
+    return Loader(inputs, manifest, task, sampler, seed, device=device)
+
+
+def _inputs(config: RunConfig, manifest: Manifest, task: Task, progress: Progress) -> tuple[NetworkInputs, int | None]:
+    """What the network is given, and the length of its vectors where these are precomputed features."""
+    if config.data.features:
+        vectors = FeatureVectors.read(Path(config.data.features), manifest)
+        rows = np.concatenate([manifest.rows("train", source) for source in task.sources])
+        return FeatureInputs(vectors, manifest, training_scale(vectors, rows)), vectors.dim
+    cache = ImageCache.open(manifest, config.data.decoded_side, progress=progress)
+    train = TrainTransform(size=config.data.size, **config.data.augmentation.model_dump())
+    return ImageInputs(cache, train, EvalTransform(size=config.data.size)), None

@@ -19,16 +19,18 @@ def build_method(
     embeddings: ClassEmbeddings | None,
     device: torch.device | None = None,
     *,
+    input_dim: int | None = None,
     pretrained: bool = True,
 ) -> Method:
     """The method with its first weights, a pure function of the settings, the task and the class embeddings.
 
+    `input_dim`: the length of precomputed features, where they take the place of images.
     `pretrained=False` draws the backbone's weights at random although the settings name a file: for a method whose
     trained weights are loaded next.
     """
     reseed_global(config.run.seed, "init")
-    backbone = build_backbone(config.backbone if pretrained else _without_weights(config.backbone))
-    feature_dim = feature_dim_of(backbone, config.data.size)
+    backbone = build_backbone(config.backbone if pretrained else _without_weights(config.backbone), input_dim)
+    feature_dim = feature_dim_of(backbone, config.data.size, input_dim)
     problem = Problem(task=task, embeddings=embeddings, backbone=backbone, feature_dim=feature_dim)
     method = config.method_entry.method(config.method, problem)
     method.to(device or torch.device("cpu"))

@@ -20,7 +20,7 @@ from ltds.engine.settings import (
 )
 from ltds.methods.entry import MethodEntry
 from ltds.methods.registry import find_method
-from ltds.nn.backbones import BackboneSettings
+from ltds.nn.backbones import ADAPTER, BackboneSettings
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,9 @@ def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
         suited.pop("backbone", None)  # it suits another network than the one that was asked for
     if merge({"schedule": {}}, given)["schedule"].get("decay") == "cosine":
         suited["schedule"] = {k: v for k, v in suited.get("schedule", {}).items() if k not in ("milestones", "gamma")}
+    if given["data"].get("features"):  # no images: no size, no augmentation, no network for images
+        suited = {name: group for name, group in suited.items() if name not in ("data", "backbone")}
+        suited["backbone"] = {"name": ADAPTER}
     tables = merge(suited, given)
     method = tables.pop("method", {})
     if not isinstance(method, Mapping):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
+from ltds.core.files import sha256
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.semantics import semantics_checksum
@@ -14,6 +16,9 @@ def identity(config: RunConfig, manifest: Manifest) -> str:
     """A hash of the dataset, the class embeddings and all settings except paths, device, threads and logging."""
     settings = config.to_dict()
     del settings["data"]["root"]
+    if settings["data"]["features"]:
+        file = Path(settings["data"]["features"])
+        settings["data"]["features"] = sha256(file) if file.is_file() else f"missing: {file}"
     settings["semantics"]["table"] = bool(
         settings["semantics"]["table"]
     )  # a dataset's attributes are scaled on reading

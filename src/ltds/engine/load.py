@@ -26,7 +26,8 @@ def load_model(path: str | Path, *, device: str = "auto") -> Model:
     record = ModelRecord.from_dict(run.read_model(), run.model_file)
     embeddings = ClassEmbeddings.from_table(run.embeddings_file) if run.embeddings_file.is_file() else None
     target = choose_device(device)
-    method = build_method(config, task, embeddings, target, pretrained=False)
+    dim = record.preprocessing.input_dim
+    method = build_method(config, task, embeddings, target, input_dim=dim, pretrained=False)
     load_checkpoint(run.best_checkpoint, method)
     return Model(method, task, record, target)
 

@@ -13,11 +13,12 @@ from torch import Tensor
 
 from ltds.core.progress import SILENT, Progress
 from ltds.core.task import Task
-from ltds.data.decode import ImageSource, decode_tensor
+from ltds.data.decode import ImageSource
 from ltds.engine.model_record import ModelRecord
 from ltds.methods.base import Method
 
 UNKNOWN = "unknown"
+ModelInput = Sequence[ImageSource] | NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Model:
 
     def predict(
         self,
-        images: Sequence[ImageSource],
+        images: ModelInput,
         *,
         top: int = 5,
         threshold: float | None = None,
@@ -66,28 +67,23 @@ class Model:
     ) -> list[ImagePrediction]:
         """The class of each image, or "unknown"; images are paths, file contents (bytes) or Pillow images.
 
+        A model that was trained on precomputed features takes those instead, as an array (N,D).
         `top`: how many of the most probable classes to list. `threshold`: instead of the model's own.
         """
         threshold = self.threshold if threshold is None else threshold
         logits = self.logits(images, batch_size=batch_size, progress=progress)
         return [self._interpret(row, top, threshold) for row in _softmax(logits)]
 
-    def logits(
-        self, images: Sequence[ImageSource], *, batch_size: int = 64, progress: Progress = SILENT
-    ) -> NDArray[np.float32]:
+    def logits(self, images: ModelInput, *, batch_size: int = 64, progress: Progress = SILENT) -> NDArray[np.float32]:
         """(N,C) logits, the same as those that evaluation stores for these images."""
         return self._collect(images, "logits", batch_size, progress)
 
-    def features(
-        self, images: Sequence[ImageSource], *, batch_size: int = 64, progress: Progress = SILENT
-    ) -> NDArray[np.float32]:
+    def features(self, images: ModelInput, *, batch_size: int = 64, progress: Progress = SILENT) -> NDArray[np.float32]:
         """(N,D) features: what the classifier sees."""
         return self._collect(images, "features", batch_size, progress)
 
-    def _collect(
-        self, images: Sequence[ImageSource], output: str, batch_size: int, progress: Progress
-    ) -> NDArray[np.float32]:
-        images = [images] if isinstance(images, str | bytes | Path) else list(images)
+    def _collect(self, images: ModelInput, output: str, batch_size: int, progress: Progress) -> NDArray[np.float32]:
+        images = [images] if isinstance(images, str | bytes | Path) else images
         with progress.track("Predicting", len(images)) as advance, torch.inference_mode():
             rows = []
             for batch in self._batches(images, batch_size):
@@ -95,11 +91,10 @@ class Model:
                 advance(len(batch))
         return np.concatenate(rows) if rows else np.empty((0, len(self.classes)), np.float32)
 
-    def _batches(self, images: Sequence[ImageSource], batch_size: int) -> Iterator[Tensor]:
+    def _batches(self, images: ModelInput, batch_size: int) -> Iterator[Tensor]:
         """The images as evaluation gives them to the network."""
         for start in range(0, len(images), batch_size):
-            decoded = [decode_tensor(image, self.record.decoded_side) for image in images[start : start + batch_size]]
-            yield self.record.transform(decoded).to(self.device)
+            yield self.record.preprocessing(images[start : start + batch_size]).to(self.device)
 
     def _interpret(self, probabilities: NDArray[np.float64], top: int, threshold: float | None) -> ImagePrediction:
         order = np.argsort(-probabilities, kind="stable")[: max(1, top)]

@@ -6,7 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ltds.core.errors import CheckpointError
-from ltds.data.transforms import EvalTransform
+from ltds.data.inputs import FeatureInputs, ImageInputs
+from ltds.engine.preprocessing import (
+    FeaturePreprocessing,
+    ImagePreprocessing,
+    Preprocessing,
+    preprocessing_from_dict,
+)
 from ltds.engine.session import Session
 
 FORMAT = 1
@@ -28,10 +34,9 @@ class UnknownRule:
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """`decoded_side`: the shorter side of an image after decoding; `transform`: what follows; `unknown`: see there."""
+    """How inputs are prepared for the network, and when the model says "unknown"."""
 
-    decoded_side: int
-    transform: EvalTransform
+    preprocessing: Preprocessing
     unknown: UnknownRule
 
     @classmethod
@@ -40,11 +45,7 @@ class ModelRecord:
         try:
             if content["format"] != FORMAT:
                 raise ValueError(f"format {content['format']}")
-            return cls(
-                decoded_side=int(content["decoded_side"]),
-                transform=EvalTransform.from_dict(content["transform"]),
-                unknown=UnknownRule(**content["unknown"]),
-            )
+            return cls(preprocessing_from_dict(content["preprocessing"]), UnknownRule(**content["unknown"]))
         except (LookupError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"Expected '{file}' to describe a model in format {FORMAT}, but got {type(error).__name__}: {error}. "
@@ -54,8 +55,7 @@ class ModelRecord:
     def to_dict(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
-            "decoded_side": self.decoded_side,
-            "transform": self.transform.to_dict(),
+            "preprocessing": self.preprocessing.to_dict(),
             "unknown": asdict(self.unknown),
         }
 
@@ -65,4 +65,14 @@ def model_record(session: Session, metrics: dict[str, Any]) -> dict[str, Any]:
     choice = metrics["choices"]["h_fixed"]
     split = choice["split"] if choice["threshold"] is not None else None
     unknown = UnknownRule("max_softmax", choice["threshold"], choice["rule"], split)
-    return ModelRecord(session.config.data.decoded_side, session.transform, unknown).to_dict()
+    return ModelRecord(_preprocessing(session), unknown).to_dict()
+
+
+def _preprocessing(session: Session) -> Preprocessing:
+    match session.inputs:
+        case ImageInputs(evaluate=transform):
+            return ImagePreprocessing(session.config.data.decoded_side, transform)
+        case FeatureInputs(dim=dim, scale=scale):
+            return FeaturePreprocessing(dim, scale)
+        case other:
+            raise TypeError(f"no preprocessing is known for {type(other).__name__}")

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from ltds.core.task import Task
 from ltds.core.types import Batch
-from ltds.data.cache import ImageCache
+from ltds.data.inputs import NetworkInputs
 from ltds.data.loading import Loader, evaluation_batches
 from ltds.data.manifest import Manifest
-from ltds.data.transforms import EvalTransform
 from ltds.engine.averaging import WeightAverage
 from ltds.engine.config import RunConfig
 from ltds.engine.phases import ScheduledPhase
@@ -31,7 +30,7 @@ class Session:
     manifest: Manifest
     task: Task
     embeddings: ClassEmbeddings | None
-    cache: ImageCache
+    inputs: NetworkInputs
     method: Method
     optimizer: torch.optim.Optimizer
     average: WeightAverage
@@ -78,9 +77,4 @@ class Session:
 
     def images_of(self, rows: NDArray[np.int64]) -> Iterator[tuple[Tensor, NDArray[np.int64]]]:
         """The images of these rows without augmentation, with their row ids."""
-        return evaluation_batches(self.cache, self.manifest, rows, self.transform, device=self.device)
-
-    @property
-    def transform(self) -> EvalTransform:
-        """What evaluation, and every later prediction, does to a decoded image."""
-        return EvalTransform(size=self.config.data.size)
+        return evaluation_batches(self.inputs, self.manifest, rows, device=self.device)

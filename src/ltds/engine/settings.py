@@ -30,6 +30,7 @@ class DataSettings(Settings):
     """The dataset and how its images reach the network."""
 
     root: str = Field(description="folder of the dataset")
+    features: str = Field("", description="file of precomputed features (.npz) to train on instead of the images")
     held_out: str = Field("", description='domain kept for testing; "" trains on every domain')
     size: PositiveInt = Field(224, description="side of the images that the network sees, in pixels")
     cache_size: NonNegativeInt = Field(
@@ -38,6 +39,11 @@ class DataSettings(Settings):
     )
     batch_size: Annotated[int, Field(ge=2)] = Field(48, description="images of each source domain in a step")
     augmentation: Augmentation = Augmentation()
+
+    @model_validator(mode="after")
+    def _no_setting_without_effect(self) -> DataSettings:
+        refuse_idle(self, ["size", "cache_size", "augmentation"] if self.features else [], "on precomputed features")
+        return self
 
     @property
     def decoded_side(self) -> int:

@@ -13,19 +13,26 @@ from ltds.core.config import Settings
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.registry import find_or_import
 from ltds.core.tensors import read_tensors
+from ltds.nn.adapter import ResidualAdapter
 from ltds.nn.efficientnet import EfficientNetLite, imagenet_weights
 from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet, ResNetStem
 from ltds.nn.small import TinyNet
 
 
 class BackboneSettings(Settings):
-    """The network that maps images to features."""
+    """The network that maps images, or precomputed features, to features."""
 
-    name: str = Field("resnet10", description="tiny, resnet10 to 50, efficientnet-lite0, or 'package.module:Thing'")
+    name: str = Field(
+        "resnet10",
+        description="tiny, resnet10 to 50, efficientnet-lite0, adapter (on features) or 'package.module:Thing'",
+    )
     stem: ResNetStem = Field("imagenet", description="ResNets: first layers, for 224, 64 or 32 pixels")
     width: PositiveInt = Field(64, description="ResNets: channels of the first stage")
+    adapter_width: PositiveInt = Field(256, description="adapter: hidden units")
     weights: str = Field("", description="file of weights, 'imagenet' for efficientnet-lite0, or '' for random ones")
 
+
+ADAPTER = "adapter"
 
 BACKBONES: dict[str, Callable[[BackboneSettings], nn.Module]] = {
     "tiny": lambda s: TinyNet(),
@@ -37,13 +44,16 @@ BACKBONES: dict[str, Callable[[BackboneSettings], nn.Module]] = {
 }
 
 
-def build_backbone(settings: BackboneSettings) -> nn.Module:
+def build_backbone(settings: BackboneSettings, input_dim: int | None = None) -> nn.Module:
     """The network that the settings name, with its weights loaded if a file is given.
 
     "package.module:Thing" is called without arguments and must return a module from images to features (N,D).
+    `input_dim`: the length of precomputed features, where they take the place of images.
     """
-    if not settings.name.startswith("resnet"):
-        _refuse_unused(settings)
+    _refuse_unused(settings)
+    _check_inputs(settings, input_dim)
+    if settings.name == ADAPTER and input_dim is not None:
+        return ResidualAdapter(input_dim, settings.adapter_width)
     from_user = settings.name not in BACKBONES
     make: Callable[..., object] = find_or_import("backbone", settings.name, BACKBONES)
     backbone = _made_by_user(settings.name, make) if from_user else make(settings)
@@ -69,18 +79,32 @@ def _made_by_user(name: str, make: Callable[..., object]) -> object:
         ) from error
 
 
-def feature_dim_of(backbone: nn.Module, size: int) -> int:
-    """D: the backbone's `out_features`, or the length of what it returns for a blank image of this size."""
+def _check_inputs(settings: BackboneSettings, input_dim: int | None) -> None:
+    """An adapter needs features, and a network for images cannot take them."""
+    if settings.name == ADAPTER and input_dim is None:
+        raise ConfigError(
+            "Expected data.features with backbone.name=adapter, which works on precomputed features, but got none. "
+            "Name a file of features, or another backbone."
+        )
+    if input_dim is not None and settings.name in BACKBONES:
+        raise ConfigError(
+            f"Expected a backbone for features, but '{settings.name}' takes images. Use backbone.name=adapter."
+        )
+
+
+def feature_dim_of(backbone: nn.Module, size: int, input_dim: int | None = None) -> int:
+    """D: the backbone's `out_features`, or the length of what it returns for a blank image, or vector, of this size."""
     declared = getattr(backbone, "out_features", None)
     if isinstance(declared, int):
         return declared
     was_training = backbone.training
     try:
         with torch.no_grad():
-            features = backbone.eval()(torch.zeros(1, 3, size, size))
+            features = backbone.eval()(torch.zeros((1, 3, size, size) if input_dim is None else (1, input_dim)))
     except Exception as error:  # the user's code may fail in any way
+        inputs = f"images (N,3,{size},{size})" if input_dim is None else f"features (N,{input_dim})"
         raise ConfigError(
-            f"Expected the backbone to take images (N,3,{size},{size}), but got {type(error).__name__}: {error}. "
+            f"Expected the backbone to take {inputs}, but got {type(error).__name__}: {error}. "
             "Change data.size, or the backbone."
         ) from error
     backbone.train(was_training)
@@ -126,10 +150,15 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
 
 
 def _refuse_unused(settings: BackboneSettings) -> None:
+    """Settings that belong to another kind of network have no effect."""
+    owners = {"stem": "the ResNets", "width": "the ResNets", "adapter_width": "the adapter"}
+    kind = "the ResNets" if settings.name.startswith("resnet") else "the adapter" if settings.name == ADAPTER else ""
     defaults = BackboneSettings()
-    idle = [name for name in ("stem", "width") if getattr(settings, name) != getattr(defaults, name)]
-    if idle:
-        raise ConfigError(
-            f"Expected only settings that backbone '{settings.name}' uses, but got backbone.{idle[0]}, which only the "
-            "ResNets have. Leave it out, or choose backbone.name=resnet10."
-        )
+    for name, owner in owners.items():
+        if owner != kind and getattr(settings, name) != getattr(defaults, name):
+            raise ConfigError(
+                f"Expected only settings that backbone '{settings.name}' uses, but got backbone.{name}, which only "
+                f"{owner} have. Leave it out, or choose another backbone.name."
+            )
+    if kind == "the adapter" and settings.weights:
+        raise ConfigError("Expected no backbone.weights with backbone.name=adapter, but got a file. Leave it out.")

@@ -14,7 +14,8 @@ from ltds.core.errors import ConfigError, DataError
 from ltds.core.rng import generator
 from ltds.core.types import Batch
 from ltds.data.cache import ImageCache
-from ltds.data.loading import Loader, evaluation_batches, pays_to_prefetch
+from ltds.data.inputs import ImageInputs
+from ltds.data.loading import Loader, evaluation_batches, threads_worth_using
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import DomainBalanced, Pooled
 from ltds.data.transforms import EvalTransform, TrainTransform
@@ -23,12 +24,16 @@ Dataset = Callable[..., Manifest]
 SIZE, BATCH = 16, 6
 
 
+def inputs(cache: ImageCache) -> ImageInputs:
+    return ImageInputs(cache, TrainTransform(size=SIZE), EvalTransform(size=SIZE))
+
+
 def loader(manifest: Manifest, held_out: str | None = "sketch", rank: int = 0, world: int = 1, seed: int = 0) -> Loader:
     task = manifest.task(held_out)
     rows = [manifest.rows("train", source) for source in task.sources]
     sampler = DomainBalanced(rows, BATCH, seed, task.sources)
     cache = ImageCache.open(manifest, SIZE, workers=1)
-    return Loader(cache, manifest, task, sampler, TrainTransform(size=SIZE), seed, rank=rank, world=world)
+    return Loader(inputs(cache), manifest, task, sampler, seed, rank=rank, world=world)
 
 
 def assert_same(one: Batch, other: Batch) -> None:
@@ -116,8 +121,8 @@ def test_threads_prefetch_where_torch_leaves_them_a_core(monkeypatch: pytest.Mon
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        assert pays_to_prefetch(torch.device("cpu")) == (2 if threads == 1 else 0)
-        assert pays_to_prefetch(torch.device("meta")) == 2
+        assert threads_worth_using(torch.device("cpu")) == (2 if threads == 1 else 0)
+        assert threads_worth_using(torch.device("meta")) == 2
     finally:
         torch.set_num_threads(before)
 
@@ -128,7 +133,7 @@ def test_an_exception_reaches_the_caller_in_its_turn(dataset: Dataset, prefetch:
     task = manifest.task(None)
     inner = DomainBalanced([manifest.rows("train", s) for s in task.sources], BATCH, 0, task.sources)
     cache = ImageCache.open(manifest, SIZE)
-    failing = Loader(cache, manifest, task, Failing(inner), TrainTransform(size=SIZE), 0)
+    failing = Loader(inputs(cache), manifest, task, Failing(inner), 0)
     batches = failing.batches(0, 10, threads=prefetch)
     assert [len(next(batches)) for _ in range(3)] == [3 * BATCH] * 3
     with pytest.raises(RuntimeError, match="step three"):
@@ -149,7 +154,7 @@ def test_shards_together_are_the_whole(dataset: Dataset, world: int) -> None:
 
 def test_batch_that_cannot_be_shared_out(dataset: Dataset) -> None:
     with pytest.raises(
-        ConfigError, match=r"data\.batch_size to be a multiple of .* \(4\), but got 6\. Use --set data.batch_size=8"
+        ConfigError, match=r"data\.batch_size to be a multiple of .* \(4\), but got 6\. Use data.batch_size=8"
     ):
         loader(dataset(), world=4)
 
@@ -159,7 +164,7 @@ def test_pooled_batches_know_their_domains(dataset: Dataset) -> None:
     task = manifest.task("photo")
     rows = np.concatenate([manifest.rows("train", s) for s in task.sources])
     cache = ImageCache.open(manifest, SIZE)
-    batch = Loader(cache, manifest, task, Pooled(rows, 10, 0), TrainTransform(size=SIZE), 0).batch(0)
+    batch = Loader(inputs(cache), manifest, task, Pooled(rows, 10, 0), 0).batch(0)
     np.testing.assert_array_equal(batch.domains + 1, manifest.domain_ids[batch.rows.numpy()])
 
 
@@ -168,20 +173,20 @@ def test_a_cache_of_another_manifest_is_refused(dataset: Dataset) -> None:
     cache = ImageCache.open(other, SIZE)
     task = manifest.task(None)
     sampler = Pooled(manifest.rows("train"), 4, 0)
-    with pytest.raises(DataError, match="Expected the image cache to be that of manifest 'tiny'"):
-        Loader(cache, manifest, task, sampler, TrainTransform(size=SIZE), 0)
-    with pytest.raises(DataError, match="Expected the image cache to be that of manifest 'tiny'"):
-        evaluation_batches(cache, manifest, manifest.rows("test"), EvalTransform(size=SIZE))
+    with pytest.raises(DataError, match="Expected the image cache to be the one of manifest 'tiny'"):
+        Loader(inputs(cache), manifest, task, sampler, 0)
+    with pytest.raises(DataError, match="Expected the image cache to be the one of manifest 'tiny'"):
+        evaluation_batches(inputs(cache), manifest, manifest.rows("test"))
 
 
 def test_evaluation_batches_keep_the_order_of_rows(dataset: Dataset) -> None:
     manifest = dataset()
     cache, transform = ImageCache.open(manifest, SIZE), EvalTransform(size=SIZE)
     rows = np.random.default_rng(0).permutation(len(manifest))[:11]
-    found = list(evaluation_batches(cache, manifest, rows, transform, batch=4))
+    found = list(evaluation_batches(inputs(cache), manifest, rows, batch=4))
     assert [len(part) for _, part in found] == [4, 4, 3]
     np.testing.assert_array_equal(np.concatenate([part for _, part in found]), rows)
     images = torch.cat([pixels for pixels, _ in found])
     assert torch.equal(images, transform([cache.image(row) for row in rows]))
-    assert list(evaluation_batches(cache, manifest, rows[:0], transform)) == []
+    assert list(evaluation_batches(inputs(cache), manifest, rows[:0])) == []
     assert threads_alive() == []

@@ -46,7 +46,8 @@ def test_several_tables_or_none_are_an_error_that_says_what_to_type(own: Manifes
     folder = own.root / "semantics"
     (folder / "attributes.csv").unlink()
     with pytest.raises(
-        DataError, match=r"has no '.*attributes\.csv' and no \.npz beside it\. Make some \(ltds data embed"
+        DataError,
+        match=r"has no '.*attributes\.csv' and no \.npz file next to it\. Make some from the class names \(ltds data embed",
     ):
         loaded(own)
     for name in ("glove", "minilm"):
@@ -77,7 +78,7 @@ def test_other_embeddings_make_another_run(own: Manifest, tmp_path: Path) -> Non
 
 def test_a_key_reaches_the_dataset_s_own_table(own: Manifest) -> None:
     folder = own.root / "semantics"
-    with pytest.raises(ConfigError, match=r"semantics\.key only beside a table with several arrays"):
+    with pytest.raises(ConfigError, match=r"semantics\.key only for a file with several arrays"):
         load_embeddings(toy_config(own, "ltds", semantics={"key": "x"}), own, own.task("wax"))
     (folder / "attributes.csv").unlink()
     arrays = {"x": np.eye(6), "y": np.ones((6, 3)) + np.arange(6)[:, None]}

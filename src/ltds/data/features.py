@@ -1,0 +1,88 @@
+"""Precomputed features instead of images: one vector per manifest row, of any modality."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltds.core.errors import DataError, expected
+from ltds.core.files import atomic, sha256
+from ltds.data.manifest import Manifest
+
+LAYOUT = "Expected layout: an .npz with 'features' (N,D) and 'paths' (N), the paths as in manifest.csv."
+
+
+@dataclass(frozen=True)
+class FeatureVectors:
+    """`values` (rows of the manifest, D) float32, finite; `checksum` of the file they came from."""
+
+    values: NDArray[np.float32]
+    checksum: str
+
+    @property
+    def dim(self) -> int:
+        return int(self.values.shape[1])
+
+    @classmethod
+    def read(cls, file: Path, manifest: Manifest) -> FeatureVectors:
+        """The vectors of a file, in the order of the manifest's rows."""
+        features, paths = _arrays(file)
+        rows = _rows_by_path(paths, manifest.paths, file)
+        values = np.ascontiguousarray(features[rows], dtype=np.float32)
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            got = f"NaN or infinity for '{manifest.paths[row]}'"
+            raise DataError(expected(f"the features in '{file}'", "finite", got, "Compute them again."))
+        return cls(values, sha256(file))
+
+
+def write_features(file: Path, features: NDArray[np.floating], paths: Sequence[str]) -> None:
+    """Write the layout that `FeatureVectors.read` reads; half precision keeps the file small."""
+    with atomic(file) as stream:
+        np.savez(stream, features=np.asarray(features, np.float16), paths=np.asarray(paths))
+
+
+def _arrays(file: Path) -> tuple[NDArray[np.floating], list[str]]:
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            features, paths = archive["features"], archive["paths"]
+    except FileNotFoundError as error:
+        raise DataError(expected(f"'{file}'", "a file of features", "nothing: it does not exist", LAYOUT)) from error
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(expected(f"'{file}'", "a file of features", f"'{error}'", LAYOUT)) from error
+    if features.ndim != 2 or not np.issubdtype(features.dtype, np.floating) or features.shape[1] == 0:
+        got = f"an array {features.shape} of {features.dtype}"
+        raise DataError(expected(f"'features' in '{file}'", "an array (N,D) of floats", got, LAYOUT))
+    if paths.ndim != 1 or len(paths) != len(features) or paths.dtype.kind != "U":
+        got = f"an array {paths.shape} of {paths.dtype}"
+        raise DataError(expected(f"'paths' in '{file}'", f"{len(features)} texts", got, LAYOUT))
+    return features, paths.tolist()
+
+
+def _rows_by_path(paths: list[str], wanted: Sequence[str], file: Path) -> NDArray[np.int64]:
+    """For each wanted path the row of the file: the same path, or else the only one with the same last parts."""
+    exact = {path: row for row, path in enumerate(paths)}
+    rows = [exact.get(path) for path in wanted]
+    if None in rows:
+        depth = 1 + min((path.count("/") for path in paths), default=0)
+        counts = Counter(_last_parts(path, depth) for path in paths)
+        by_end = {_last_parts(path, depth): row for row, path in enumerate(paths)}
+        for i, path in enumerate(wanted):
+            end = _last_parts(path, depth)
+            if rows[i] is None and counts[end] == 1:
+                rows[i] = by_end[end]
+    missing = [path for path, row in zip(wanted, rows, strict=True) if row is None]
+    if missing:
+        got = f"none for {len(missing)} of {len(wanted)} images, such as '{missing[0]}'"
+        raise DataError(f"Expected '{file}' to have a vector for every image of the dataset, but got {got}. {LAYOUT}")
+    return np.array(rows, dtype=np.int64)
+
+
+def _last_parts(path: str, depth: int) -> str:
+    return "/".join(path.split("/")[-depth:])
