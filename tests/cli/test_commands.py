@@ -88,7 +88,7 @@ def test_an_interrupted_run_is_resumed_and_a_finished_one_left_alone(toy: Manife
     (tmp_path / "run" / "DONE").unlink()
     assert command("train", "--resume", "run", cwd=tmp_path).returncode == 0
     assert (tmp_path / "run" / "DONE").is_file()
-    refused(command("train", "--resume", "run", "--method", "dc", cwd=tmp_path), "--resume alone")
+    refused(command("train", "--resume", "run", "--method", "dc", cwd=tmp_path), "'resume' alone", "--out FOLDER")
     repeated = command("train", "--config", "run/config.toml", "--out", "again", cwd=tmp_path)
     assert repeated.returncode == 0, repeated.stderr
     first, second = (RunDirectory(tmp_path / name) for name in ("run", "again"))
@@ -104,8 +104,8 @@ def test_quiet_prints_results_only(toy: Manifest, tmp_path: Path) -> None:
 
 def test_bad_words_are_answered(toy: Manifest, tmp_path: Path) -> None:
     train = ["train", "--data", str(toy.root), "--out", "run"]
-    refused(command("train", "--data", str(toy.root), cwd=tmp_path), "Add --out")
-    refused(command("train", "--out", "run", cwd=tmp_path), "Add --data")
+    refused(command("train", "--data", str(toy.root), cwd=tmp_path), "Give it as: --out runs/first")
+    refused(command("train", "--out", "run", cwd=tmp_path), "Give it as: --data bestiary")
     refused(command("train", "--data", "nowhere", "--out", "run", cwd=tmp_path), "nowhere", "ltds data build bestiary")
     refused(command(*train, "--held-out", "waxx", cwd=tmp_path), "Did you mean 'wax'?")
     refused(command(*train, "--method", "dcc", cwd=tmp_path), "Did you mean 'dc'?")
@@ -133,7 +133,7 @@ def test_a_loss_that_explodes_is_a_user_error(toy: Manifest, tmp_path: Path) -> 
 
 def test_a_fault_of_ours_exits_with_1_and_shows_the_traceback(tmp_path: Path) -> None:
     code = (
-        "import ltds.methods.registry as r, ltds.cli.main as m; r.METHODS = None; "
+        "import ltds.methods.entry as e, ltds.cli.main as m; e.GROUPS = None; "
         "import sys; sys.argv = ['ltds', 'methods']; m.run()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)

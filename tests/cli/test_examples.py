@@ -7,14 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ltds.data.datasets.bestiary import BestiaryConfig, build
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def test_own_method(tmp_path: Path) -> None:
+    small = BestiaryConfig(n_max=20, n_min=4, val_per_pair=1, test_per_pair=1)
+    build(tmp_path / "data" / "bestiary", small)  # found there by the example, which would build the full dataset
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "own_method.py")],
         cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "LTDS_DATA": "data"},
         capture_output=True,
         text=True,
         timeout=240,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ltds.methods.base import Method, Phase
-from ltds.methods.entry import GROUPS, MethodEntry
+from ltds.methods.entry import MethodEntry
 from ltds.methods.problem import Problem
-from ltds.methods.registry import METHODS, find_method, list_methods
+from ltds.methods.registry import find_method, list_methods
 
-__all__ = ["GROUPS", "METHODS", "Method", "MethodEntry", "Phase", "Problem", "find_method", "list_methods"]
+__all__ = ["Method", "MethodEntry", "Phase", "Problem", "find_method", "list_methods"]

@@ -23,9 +23,9 @@ OUTSIDE = "Methods from outside the package"
 class MethodEntry:
     """A named method: its class, the settings that differ from the defaults, and where it comes from.
 
-    `page`: docs/methods/PAGE.md. `networks` and `passes` are formulas in K, the number of source domains: how many
-    networks it trains, and how many batches of one domain go through a backbone in a step of the main phase (agg: K).
-    For a class from outside the package all three are empty.
+    `page`: its page in docs/methods, without ".md". `networks` and `passes` are formulas in K, the number of source
+    domains: how many networks it trains, and how many batches of one domain go through a backbone in a step of the
+    main phase (agg: K). For a class from outside the package all three are empty.
     """
 
     name: str

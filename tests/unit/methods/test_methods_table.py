@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from pydantic import BaseModel
 
+from ltds.core.task import Task
 from ltds.core.types import Clock
 from ltds.data.manifest import Manifest
+from ltds.engine.build import build_method
+from ltds.engine.config import resolve
 from ltds.engine.phases import freeze, start_phase
+from ltds.engine.semantics import load_embeddings
 from ltds.methods.base import Method
 from ltds.methods.entry import GROUPS, OUTSIDE
 from ltds.methods.registry import METHODS, find_method, list_methods
 from ltds.methods.table import domains, long_tail, paper
+from ltds.semantics.embeddings import ClassEmbeddings
 from toy import toy_session
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "methods"
@@ -85,3 +92,26 @@ def test_networks_and_passes(toy: Manifest, name: str, held_out: str, sources: i
     entry = METHODS[name]
     assert len(networks) == eval(entry.networks, {"K": sources})
     assert sum(seen) / BATCH == eval(entry.passes, {"K": sources})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_is_rebuilt_from_its_settings_its_task_and_a_file_of_embeddings(
+    toy: Manifest, tmp_path: Path, name: str
+) -> None:
+    """Nothing else of the dataset is needed: the rebuilt method takes the weights and predicts the same."""
+    session = toy_session(toy, name)
+    trained = session.method.eval()
+    config, task = resolve(session.config.to_dict()), Task.from_dict(session.task.to_dict())
+    embeddings = None
+    if trained.uses_embeddings(config.method):
+        given = load_embeddings(session.config, toy, session.task)
+        assert given is not None
+        np.savez(tmp_path / "embeddings.npz", class_names=np.array(given.names), vectors=given.vectors.numpy())
+        embeddings = ClassEmbeddings.from_table(tmp_path / "embeddings.npz")
+    rebuilt = build_method(config, task, embeddings).eval()
+    rebuilt.load_state_dict(trained.state_dict())
+    images = session.batch(0).images
+    with torch.no_grad():
+        assert torch.equal(rebuilt.predict(images).logits, trained.predict(images).logits)
+    for (path, ours), (_, theirs) in zip(rebuilt.named_buffers(), trained.named_buffers(), strict=True):
+        assert torch.equal(ours, theirs), path
