@@ -1,4 +1,4 @@
-# `make demo` and `make test` are all a new user needs; `make help` lists the rest.
+# A new user needs only `make demo` and `make test`; `make help` lists the rest.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -7,14 +7,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 .DEFAULT_GOAL := help
 .PHONY: help demo browser test lint types format golden bench clean
 
-help: ## list the verbs
+help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ltds needs Python 3.11 or newer; this is $$($(PYTHON) --version). Name another: make PYTHON=python3.12 ..."; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ltds needs Python 3.11 or newer; this is $$($(PYTHON) --version). Choose another: make PYTHON=python3.12 ..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
-# Installed once; again when what is asked for changes.
+# Installed once, and again when pyproject.toml or constraints.txt changes.
 $(VENV)/.user: $(BIN)/python pyproject.toml constraints.txt
 	@echo "Installing ltds into $(VENV) (torch is large: a minute or two the first time)"
 	$(PIP) --editable .
@@ -25,7 +25,7 @@ $(VENV)/.test: $(VENV)/.user
 	@command -v chromium chromium-browser google-chrome >/dev/null || $(MAKE) --no-print-directory browser
 	@touch $@
 
-# A real browser for the tests of the report page. Where it cannot be had they skip, and say so.
+# A real browser for the tests of the report page. Without one these tests are skipped and say so.
 browser:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "Installing Debian's chromium for the tests of the report page"; \
@@ -37,29 +37,29 @@ $(VENV)/.dev: $(VENV)/.test
 	$(PIP) --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.user ## set up, then train and compare two methods on the embedded dataset (a few minutes)
+demo: $(VENV)/.user ## set up, then train and compare two methods on the built-in dataset (a few minutes)
 	$(BIN)/ltds demo
 
-# One torch thread a process: the tests run two processes at once, and results do not depend on the machine's cores.
+# One torch thread per process: the tests run in several processes, and results must not depend on the number of cores.
 test: $(VENV)/.test ## set up, then run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-lint: $(VENV)/.dev ## style and mistakes that a machine finds
+lint: $(VENV)/.dev ## check style and common mistakes
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-types: $(VENV)/.dev ## mypy --strict on src
+types: $(VENV)/.dev ## check types: mypy --strict on src
 	$(BIN)/mypy
 
-format: $(VENV)/.dev ## mend style
+format: $(VENV)/.dev ## fix style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-golden: $(VENV)/.test ## rewrite the golden journals; say why under "Numerics" in the changelog
+golden: $(VENV)/.test ## rewrite the golden journals; explain the change under "Numerics" in CHANGELOG.md
 	OMP_NUM_THREADS=1 LTDS_REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden
 
-bench: $(VENV)/.user ## does the embedded dataset measure something? (oracle against Agg; about 20 minutes)
+bench: $(VENV)/.user ## check that the built-in dataset is hard: oracle against Agg (about 20 minutes)
 	$(BIN)/python benchmarks/bestiary.py
 
-clean: ## remove what can be made again; runs and data stay
+clean: ## delete the environment and caches; runs and data stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

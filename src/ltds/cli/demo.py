@@ -25,30 +25,25 @@ def demo(
 
     Takes a few minutes on two CPU cores. If it is stopped, the same command continues it.
     """
+    from ltds.api import train
     from ltds.cli.report import show
     from ltds.core.config import parse_overrides
     from ltds.core.runs import RunDirectory
-    from ltds.data.datasets.opening import open_dataset
-    from ltds.engine.config import resolve
-    from ltds.engine.start import create_run, resume_run
-    from ltds.reporting.collection import collect
-    from ltds.reporting.formats.html.page import write_page
+    from ltds.reporting import collect, write_report
 
-    manifest = open_dataset("bestiary", SCREEN)
-    data = {"root": str(manifest.root.resolve()), "held_out": HELD_OUT}
     runs = {method: RunDirectory(out / f"{method}-{HELD_OUT}") for method in METHODS}
     for method, run in runs.items():
         if run.done:
             SCREEN.say(f"{method}: done already ({run.path})")
         elif run.exists:
             SCREEN.say(f"{method}: continuing {run.path}")
-            resume_run(run, SCREEN)
+            train(resume=run.path, progress=SCREEN)
         else:
             SCREEN.say(f"{method}: training with '{HELD_OUT}' held out")
-            layers = {"data": data, "method": {"name": method}}, parse_overrides(overrides or [])
-            create_run(run, resolve(*layers, dataset=manifest.name), manifest, SCREEN)
+            settings = parse_overrides(overrides or [])
+            train("bestiary", method=method, held_out=HELD_OUT, out=run.path, settings=settings, progress=SCREEN)
     collection = collect([run.path for run in runs.values()])
     page = out / "report.html"
-    write_page(collection, page)
+    write_report(collection, [page])
     show(collection)
     print(page)

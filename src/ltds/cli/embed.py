@@ -99,7 +99,7 @@ def _check_options(kind: str, argument: str, embedder: Embedder, given: set[str]
 
 
 def _report(embeddings: ClassEmbeddings) -> None:
-    from ltds.semantics.nearness import nearest_classes, same_vectors
+    from ltds.semantics.nearness import same_vectors, similar_classes
 
     for names in same_vectors(embeddings):
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -108,7 +108,7 @@ def _report(embeddings: ClassEmbeddings) -> None:
     if cut:
         SCREEN.say(f"{len(cut)} texts are longer than the model can read and were cut: {', '.join(cut[:SHOWN])}")
     SCREEN.say(f"{len(embeddings.names)} classes, {embeddings.width} numbers each. Nearest classes:")
-    for name, others in list(nearest_classes(embeddings).items())[:SHOWN]:
+    for name, others in list(similar_classes(embeddings).items())[:SHOWN]:
         SCREEN.say(f"  {name}: " + ", ".join(f"{other} {cosine:.2f}" for other, cosine in others))
 
 

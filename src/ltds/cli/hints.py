@@ -12,7 +12,9 @@ VALUE = r"""(?:=(?P<value>\[[^\]]*\]|"[^"]*"|[^\s,;)]+?)(?=[.,;)]*(?:\s|$)))?"""
 DOTTED = re.compile(r"(?<![\w./-])(?P<name>[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+)(?![\w/])" + VALUE)
 SETTING = re.compile(r"(?<!no )[Ss]etting '(?P<name>\w+)'")
 ARGUMENT = re.compile(r"[Aa]rgument '(?P<name>\w+)'")
-NOT_RECOMMENDED = re.compile(r"Choices: .*|no setting '[^']*'")
+NOT_RECOMMENDED = re.compile(
+    r"Choices: .*|no setting '[^']*'|argument '\w+' alone|.*\b[Ll]eave (?:it|one of them|them) out\b.*"
+)
 MOST = 3  # settings that one line names
 PLACEHOLDERS = {"out": "FOLDER", "source": "FOLDER", "splits": "FOLDER", "lists": "FOLDER", "method": "NAME"}
 
@@ -39,13 +41,14 @@ def find_command(command: Any, words: Iterable[str]) -> Any:
 
 def _words(error: LtdsError, options: dict[str, Any]) -> Iterator[str]:
     """What to type, from the attributes of the error or else from its message."""
-    for setting in error.settings or _settings_named(str(error)):
+    text = NOT_RECOMMENDED.sub("", str(error))
+    for setting in error.settings or _settings_named(text):
         name, _, value = setting.partition("=")
         if name in options:
             yield _typed(options[name], value)
         elif "overrides" in options:
             yield f"--set {name}={value or 'VALUE'}"
-    for argument in error.arguments or _arguments_named(str(error)):
+    for argument in error.arguments or _arguments_named(text):
         name, _, value = argument.partition("=")
         if name in options:
             yield _typed(options[name], value)
@@ -56,9 +59,8 @@ def _typed(option: Any, value: str) -> str:
     return name if option.is_flag else f"{name} {value or PLACEHOLDERS.get(option.name, 'VALUE')}"
 
 
-def _settings_named(message: str) -> list[str]:
-    """Settings that a message names, with their value where it recommends one."""
-    text = NOT_RECOMMENDED.sub("", message)
+def _settings_named(text: str) -> list[str]:
+    """Settings that a text names, with their value where it recommends one."""
     values: dict[str, str] = {}
     for match in DOTTED.finditer(text):
         if _exists(match["name"]):
@@ -66,10 +68,10 @@ def _settings_named(message: str) -> list[str]:
     return [f"{name}={value}" for name, value in values.items()] + [m["name"] for m in SETTING.finditer(text)]
 
 
-def _arguments_named(message: str) -> Iterator[str]:
-    for match in ARGUMENT.finditer(message):
+def _arguments_named(text: str) -> Iterator[str]:
+    for match in ARGUMENT.finditer(text):
         yield match["name"]
-    if "another folder" in message:
+    if "another folder" in text:
         yield "out"
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ltds.cli.screen import SCREEN
-from ltds.core.errors import ConfigError
 
 
 def train(
@@ -24,6 +23,9 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="New folder for the run: settings, log, checkpoints, metrics.")
     ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all random numbers (default: 0).")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Length of the training.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with settings; the config.toml of a run repeats that run.")
     ] = None,
@@ -43,77 +45,34 @@ def train(
 
     If it is stopped, continue it with: ltds train --resume runs/dc
     """
-    if resume is not None:
-        if data or method or held_out is not None or out or config or overrides or tensorboard:
-            raise ConfigError(
-                "Expected --resume alone, but got other options too: a run keeps the settings it started with. "
-                "To change settings, start a new run with --out."
-            )
-        continue_run(resume)
-        return
-    if out is None:
-        raise ConfigError("Expected a folder for the run, but got none. Add --out, e.g. --out runs/first.")
-    start_run(out, data, _tables(config, overrides or [], method, held_out, tensorboard))
-
-
-def _tables(
-    config: Path | None, overrides: list[str], method: str, held_out: str | None, tensorboard: bool
-) -> list[dict[str, Any]]:
-    """The layers of settings: file, options, --set. A later layer replaces values of an earlier one."""
-    from ltds.core.config import parse_overrides, read_toml
-
-    options: dict[str, Any] = {}
-    if method:
-        options["method"] = {"name": method}
-    if held_out is not None:
-        options["data"] = {"held_out": held_out}
-    if tensorboard:
-        options["run"] = {"tensorboard": True}
-    return [read_toml(config) if config else {}, options, parse_overrides(overrides)]
-
-
-def start_run(out: Path, data: str, layers: list[dict[str, Any]]) -> None:
-    """Create a run directory and train in it."""
-    from ltds.core.config import merge
+    from ltds.api import train as train_run
+    from ltds.core.config import parse_overrides
     from ltds.core.runs import RunDirectory
-    from ltds.data.datasets.opening import open_dataset
-    from ltds.engine.config import resolve
-    from ltds.engine.start import create_run, refuse_existing
 
-    run = RunDirectory(out)
-    refuse_existing(run)
-    given = merge(*layers).get("data", {})
-    if data and "root" in layers[-1].get("data", {}):
-        raise ConfigError("Expected one dataset, but got --data and --set data.root. Leave one of them out.")
-    source = data or given.get("root", "")
-    if not source:
-        raise ConfigError("Expected a dataset, but got none. Add --data, e.g. --data bestiary.")
-    manifest = open_dataset(source, SCREEN)
-    root = {"data": {"root": str(manifest.root.resolve())}}
-    settings = resolve(*layers, root, dataset=manifest.name)
-    SCREEN.say(f"Training {settings.method_name} on {manifest.name}, held out: {settings.data.held_out or 'nothing'}")
-    with _resume_hint(out):
-        create_run(run, settings, manifest, SCREEN)
-    _show_results(run.path)
-
-
-def continue_run(path: Path) -> None:
-    """Continue a run from its last checkpoint."""
-    from ltds.core.runs import RunDirectory
-    from ltds.engine.start import resume_run
-
-    run = RunDirectory(path)
-    if run.done:
-        SCREEN.say(f"'{path}' is finished already.")
-        return
-    SCREEN.say(f"Continuing '{path}'")
-    with _resume_hint(path):
-        resume_run(run, SCREEN)
-    _show_results(path)
+    was_done = resume is not None and RunDirectory(resume).done
+    with _say_how_to_resume(resume or out):
+        run = train_run(
+            data or None,
+            out=out,
+            method=method or None,
+            held_out=held_out,
+            seed=seed,
+            epochs=epochs,
+            device=device,
+            config=config,
+            settings=parse_overrides(overrides or []),
+            tensorboard=tensorboard,
+            resume=resume,
+            progress=SCREEN,
+        )
+    if was_done:
+        SCREEN.say(f"'{resume}' is finished already.")
+    else:
+        _show_results(run.path)
 
 
 @contextmanager
-def _resume_hint(path: Path) -> Iterator[None]:
+def _say_how_to_resume(path: Path | None) -> Iterator[None]:
     """Say how to continue when the user interrupts."""
     try:
         yield

@@ -9,6 +9,8 @@ the message, then one line on how to type the remedy. It makes that line from th
 - setting 'ratio', for a setting without a dot, as dataset builders have them;
 - argument 'source', for an argument of the function, which is an option of the command;
 - another folder, for where the output goes.
+
+It ignores a line that says "leave it out", and lists of choices.
 """
 
 from __future__ import annotations

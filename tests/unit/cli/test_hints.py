@@ -41,6 +41,9 @@ def test_a_setting_in_the_message(message: str, line: str) -> None:
 def test_words_that_are_no_settings_get_no_hint() -> None:
     text = "The line 3 of 'log.jsonl' and data.csv cannot be read. There is no setting 'ratioo'."
     assert said(ConfigError(text), "train") == ""
+    assert said(ConfigError("Got argument 'data' and data.root. Leave one of them out."), "train") == ""
+    two = "- Setting 'data.size' was 0: too small.\n- method.alpha has no effect without mixing: leave it out."
+    assert said(ConfigError(two), "demo") == "Give it as: --set data.size=VALUE"
 
 
 def test_a_setting_of_a_builder_has_its_option_or_set() -> None:

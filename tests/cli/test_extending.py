@@ -1,0 +1,128 @@
+"""The table in CONTRIBUTING.md is true: each kind of thing can be added from outside the package, in one file."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from test_commands import QUICK, refused
+
+import ltds
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+OUTSIDE = '''
+import shutil
+from pathlib import Path
+
+import torch.nn.functional as F
+from matplotlib.figure import Figure
+from torch import nn
+
+import ltds
+from ltds.reporting import Drawing
+
+
+class BirdsConfig(ltds.Settings):
+    title: str = "birds"
+
+
+def build(out: Path, source: Path, config: BirdsConfig = BirdsConfig()) -> ltds.Manifest:
+    """Copies a dataset and gives it another name."""
+    shutil.copytree(source, out, ignore=shutil.ignore_patterns(".cache"))
+    header = (out / "manifest.json").read_text().replace('"toy"', f'"{config.title}"')
+    (out / "manifest.json").write_text(header)
+    return ltds.Manifest.read(out)
+
+
+def backbone() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3, stride=4), nn.BatchNorm2d(8), nn.Flatten())
+
+
+def cross_entropy(logits, labels, domains, generator):
+    return F.cross_entropy(logits, labels, reduction="none")
+
+
+class Scaled(ltds.Method):
+    """Cross-entropy times a factor."""
+
+    class Config(ltds.Settings):
+        factor: float = 2.0
+
+    def loss(self, batch: ltds.Batch, clock: ltds.Clock) -> ltds.StepLoss:
+        loss = F.cross_entropy(self.predict(batch.images).logits, batch.labels)
+        return ltds.StepLoss(self.config.factor * loss, {"plain": loss.detach()})
+
+
+def draw(context):
+    runs = sum(len(runs) for runs in context.dataset.rows.values())
+    yield Drawing(Figure(), "How many runs", f"There are {runs} runs.", "An empty figure.")
+'''
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A module of somebody else, which the tests use by name."""
+    (tmp_path / "their_things.py").write_text(OUTSIDE)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("their_things")
+    yield module
+    monkeypatch.delitem(importlib.sys.modules, "their_things")  # type: ignore[attr-defined]
+
+
+def train(command: Command, toy: ltds.Manifest, out: str, *settings: str, method: str = "agg") -> ltds.RunDirectory:
+    words = ["--data", str(toy.root), "--held-out", "wax", "--out", out, "--method", method, *QUICK]
+    done = command("train", *words, *(word for pair in settings for word in ("--set", pair)))
+    assert done.returncode == 0, done.stderr
+    return ltds.RunDirectory(Path(out))
+
+
+def losses(run: ltds.RunDirectory, name: str = "loss") -> list[float]:
+    return [{**row, **row.get("terms", {})}[name] for row in run.read_journal() if row["kind"] == "step"]
+
+
+def test_a_dataset(outside: ModuleType, command: Command, toy: ltds.Manifest) -> None:
+    words = ["data", "build", "their_things:build", "--source", str(toy.root)]
+    done = command(*words, "--out", "birds", "--set", "title=swans")
+    assert done.returncode == 0, done.stderr
+    assert "swans: " in done.stderr
+    made = ltds.Manifest.read(Path("birds"))
+    assert (made.name, len(made)) == ("swans", len(toy))
+    train(command, made, "run")
+    refused(command(*words, "--out", "other", "--set", "titel=swans"), "Did you mean 'title'?")
+
+
+def test_a_method(outside: ModuleType, command: Command, toy: ltds.Manifest) -> None:
+    run = train(command, toy, "run", "method.factor=3", method="their_things:Scaled")
+    plain = losses(run, "plain")
+    assert losses(run) == pytest.approx([3 * value for value in plain], rel=1e-5)
+    (prediction,) = ltds.load_model(run.path).predict([toy.root / toy.paths[0]])
+    assert prediction.label in (*toy.classes, "unknown")
+    assert "Cross-entropy times a factor." in command("methods", "their_things:Scaled").stdout
+
+
+def test_a_criterion(outside: ModuleType, command: Command, toy: ltds.Manifest) -> None:
+    ours = train(command, toy, "ours", "method.criterion=ce")
+    theirs = train(command, toy, "theirs", "method.criterion=their_things:cross_entropy")
+    assert losses(theirs) == losses(ours)
+    assert theirs.read_metrics()["summary"] == ours.read_metrics()["summary"]
+
+
+def test_a_backbone(outside: ModuleType, command: Command, toy: ltds.Manifest) -> None:
+    run = train(command, toy, "run", "backbone.name=their_things:backbone")
+    assert run.read_config()["backbone"]["name"] == "their_things:backbone"
+    assert run.done
+
+
+def test_a_figure(outside: ModuleType, command: Command, toy: ltds.Manifest) -> None:
+    train(command, toy, "runs/a")
+    train(command, toy, "runs/b", method="dc")
+    written = ltds.report("runs", out="page.html", figures="figures", extra_figures=[outside.draw])
+    assert Path("page.html") in written
+    page = Path("page.html").read_text()
+    assert "How many runs" in page
+    assert "There are 2 runs." in page
+    assert Path("figures/how-many-runs.png") in written
