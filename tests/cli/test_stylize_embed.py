@@ -56,7 +56,7 @@ def test_one_style_is_never_called_another(command: Command, data: Path, tmp_pat
     refused(command(*words, "classical:woodcut"), "a folder for 'classical:woodcut' alone", "classical:pencil", "--out")
     assert {file: file.read_bytes() for file in (tmp_path / "st").rglob("*.*")} == before
     (tmp_path / "st/stylize.json").unlink()
-    refused(command(*words, "classical:woodcut"), "tells their style", "without it")
+    refused(command(*words, "classical:woodcut"), "says their style", "without it")
     rows = [StyledImage("s/a.png", "images/val/ink/cat/0.png", f"classical:{style}") for style in ("oil", "pencil")]
     write_style_list(data, rows)
     refused(command("data", "stylize", "data"), "'s/a.png'", "of one style, but got classical:oil and classical:pencil")

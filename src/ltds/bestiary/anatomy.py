@@ -1,4 +1,4 @@
-"""From a kind and a pose to a figure. Each plan of a body is a function; the attributes choose which."""
+"""From a kind and a pose to a figure. Each type of body is a function, chosen by the attributes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ltds.bestiary.pose import Pose
 def figure(kind: Kind, pose: Pose) -> Figure:
     """The shapes of one creature in its own frame, facing right."""
     drawn = Figure()
-    _plan(kind)(drawn, Measures.of(kind, pose))
+    _body(kind)(drawn, Measures.of(kind, pose))
     return drawn
 
 
-def _plan(kind: Kind) -> Callable[[Figure, Measures], None]:
+def _body(kind: Kind) -> Callable[[Figure, Measures], None]:
     if kind.legs >= 6:
         return jointed.draw
     if kind.legs == 4:

@@ -15,7 +15,7 @@ from ltds.core.rng import numpy_generator
 
 @dataclass(frozen=True)
 class Strokes:
-    """which (S, S) the stroke seen at each place; relief (S, S) light to add there; rows, columns of the middles."""
+    """which (S, S) the stroke at each pixel; relief (S, S) light to add there; rows, columns of their middles."""
 
     which: NDArray[np.int32]
     relief: NDArray[np.int32]
@@ -50,9 +50,9 @@ def strokes(side: int, index: int, broad: bool) -> Strokes:
         _stroke(pens, middles[number], number, gap * coat / 1.5, waves, side)
     for number in order[::-1]:
         _stroke(pens, middles[number], number, gap, waves, side)
-    places = np.clip(np.rint(middles), 0, side - 1).astype(np.int64)
+    pixels = np.clip(np.rint(middles), 0, side - 1).astype(np.int64)
     return Strokes(
-        np.asarray(which).astype(np.int32), np.asarray(relief).astype(np.int32) - 128, places[:, 1], places[:, 0]
+        np.asarray(which).astype(np.int32), np.asarray(relief).astype(np.int32) - 128, pixels[:, 1], pixels[:, 0]
     )
 
 

@@ -78,9 +78,9 @@ def polar(x: float, y: float, angle: float, distance: float) -> Point:
 
 def along(stations: Sequence[Station], t: float, across: float = 0.0) -> Station:
     """The station at the share `t` of a tube, moved sideways by `across` radii (negative: to its left, the back)."""
-    place = min(max(t, 0.0), 1.0) * (len(stations) - 1)
-    i = min(int(place), len(stations) - 2)
-    f = place - i
+    position = min(max(t, 0.0), 1.0) * (len(stations) - 1)
+    i = min(int(position), len(stations) - 2)
+    f = position - i
     a, b = stations[i], stations[i + 1]
     x, y, r = (a[j] + (b[j] - a[j]) * f for j in range(3))
     dx, dy = _direction(a, b)

@@ -1,4 +1,4 @@
-"""The fifty kinds of the bestiary, their attributes as numbers, and a sentence about each."""
+"""The fifty kinds of animals, and their attributes as numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PATTERNS = ("plain", "spots", "stripes", "bands", "patches", "saddle")
 
 @dataclass(frozen=True)
 class Kind:
-    """What a creature looks like. Numbers run from 0 (none, tiny) to 1 (the most of all kinds), `legs` apart."""
+    """What a creature looks like. Numbers run from 0 (none, tiny) to 1 (the most of all kinds), except `legs`."""
 
     name: str
     legs: int
@@ -203,7 +203,7 @@ _COLOURS = ("main", "belly", "mark", "trim")
 def attribute_table() -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """(C, A) attributes of the kinds as numbers in [0, 1], and the A names.
 
-    Amounts stand as they are, the legs as eighths, a choice as one column per value, a colour as its three channels.
+    Amounts are used as they are, legs divided by 8, a choice becomes a column for each value, a colour three channels.
     """
     rows = [_numbers(kind) for kind in KINDS]
     return np.array([list(row.values()) for row in rows], dtype=np.float64), tuple(rows[0])

@@ -51,11 +51,11 @@ def nearest_ink(colours: Ints, inks: Ints) -> Ints:
     return nearest
 
 
-def contrasting(under: Ints, own: int, inks: Ints) -> Ints:
-    """The ink that prints a mark: its own or, where that hardly shows on what lies under, the first or last ink."""
+def contrasting(under: Ints, ink: int, inks: Ints) -> Ints:
+    """The ink for a mark: `ink` or, where that is too similar to the ink under it, the first or last of `inks`."""
     bright = inks.sum(axis=1)
     swap = np.where(bright[under] > bright.mean(), len(inks) - 1, 0)
-    return np.where(np.abs(bright[under] - bright[own]) > 140, own, swap)
+    return np.where(np.abs(bright[under] - bright[ink]) > 140, ink, swap)
 
 
 def ink_lines(scene: Scene, width: int) -> NDArray[np.bool_]:

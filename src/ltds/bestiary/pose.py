@@ -1,4 +1,4 @@
-"""How strongly pictures of one kind differ, and the draws that pose one creature."""
+"""How strongly pictures of one kind differ, and the random pose of one creature."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ltds.core.config import Settings
 
 
 class Variety(Settings):
-    """How strongly pictures of one kind differ: 0 is always alike, 1 is hard."""
+    """How strongly pictures of one kind differ: 0 is not at all, 1 is hard to recognise."""
 
     pose: float = Field(default=0.65, ge=0.0, le=1.5, description="swing of legs, neck, head, tail; tilt")
     build: float = Field(default=0.55, ge=0.0, le=1.5, description="proportions of the body")
@@ -26,7 +26,7 @@ class Variety(Settings):
 
 @dataclass(frozen=True)
 class Pose:
-    """Draws for one creature. Angles in radians, the others factors near 1."""
+    """A random pose of one creature. Angles in radians, the others factors near 1."""
 
     stride: tuple[float, ...]
     neck: float

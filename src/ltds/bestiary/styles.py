@@ -1,4 +1,4 @@
-"""The five domains: each a way to make a picture from a scene, not a tint."""
+"""The five styles: each draws a scene in its own technique."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ltds.bestiary.paint import (
 from ltds.bestiary.scene import Scene
 from ltds.bestiary.surroundings import CREATURE, FRONT
 
-Picture = NDArray[np.uint8]
-Style = Callable[[Scene, np.random.Generator], Picture]
+Pixels = NDArray[np.uint8]
+DrawStyle = Callable[[Scene, np.random.Generator], Pixels]
 
 
-def plain(scene: Scene, rng: np.random.Generator) -> Picture:
+def plain(scene: Scene, rng: np.random.Generator) -> Pixels:
     """A snapshot: soft light and shade, mottled surroundings out of focus, fur, a colour cast and noise."""
     light = soften(scene.lit, scene.side // 24)
     tones = 164 + (np.arange(256) - 110) * round(80 * scene.contrast) // 100
@@ -50,7 +50,7 @@ def plain(scene: Scene, rng: np.random.Generator) -> Picture:
     return to_bytes(picture * cast + fall + noise(rng, scene.size, 18)[..., None])
 
 
-def anime(scene: Scene, rng: np.random.Generator) -> Picture:
+def anime(scene: Scene, rng: np.random.Generator) -> Pixels:
     """Flat bright fills, one hard step to a cool shade, ink lines, a glowing backdrop."""
     draws = rng.random(4)
     colours, mark = vivid(scene.colours, 150), vivid(scene.mark[None], 150)[0]
@@ -67,7 +67,7 @@ def anime(scene: Scene, rng: np.random.Generator) -> Picture:
     return to_bytes(shrink(fill, scene.over))
 
 
-def pastel(scene: Scene, rng: np.random.Generator) -> Picture:
+def pastel(scene: Scene, rng: np.random.Generator) -> Pixels:
     """Chalk under an evening sky: pale colours, soft edges, tinted shade, the paper's tooth."""
     top, low, paper = (np.array(c, np.float32) for c in _EVENINGS[int(rng.integers(len(_EVENINGS)))])
     light = 0.5 + (_share(scene, soften(scene.lit, scene.side // 10)) - 0.5) * np.float32(scene.contrast)
@@ -86,7 +86,7 @@ def _share(scene: Scene, mask: NDArray[Any]) -> NDArray[np.float32]:
     return np.divide(shrink(mask, scene.over), 255, dtype=np.float32)[..., None]
 
 
-def impasto(scene: Scene, rng: np.random.Generator) -> Picture:
+def impasto(scene: Scene, rng: np.random.Generator) -> Pixels:
     """Thick paint: broad strokes behind, finer ones on the creature, each in one colour with a lit ridge."""
     light = soften(scene.lit, scene.side // 20)
     _, behind = _painted(scene, light, rng, broad=True, jitter=34)
@@ -108,7 +108,7 @@ def _painted(
     return cover, colour.astype(np.int32)[cover.which] + cover.relief[..., None]
 
 
-def woodblock(scene: Scene, rng: np.random.Generator) -> Picture:
+def woodblock(scene: Scene, rng: np.random.Generator) -> Pixels:
     """A print: key lines, three inks on paper, hatched shade, grain, and blocks that do not quite register."""
     chosen = np.array(_INKS, np.int32)[rng.permutation(len(_INKS))[:3]]
     colour = _inked(scene, chosen)
@@ -140,7 +140,7 @@ def _inked(scene: Scene, chosen: Ints) -> Ints:
     return colour
 
 
-STYLES: dict[str, Style] = {
+STYLES: dict[str, DrawStyle] = {
     "plain": plain,
     "anime": anime,
     "pastel": pastel,

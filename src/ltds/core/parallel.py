@@ -22,9 +22,9 @@ from ltds.core.errors import LtdsError, expected
 from ltds.core.progress import Advance
 from ltds.core.worker import Message, send
 
-Chunk = TypeVar("Chunk")
-Result = TypeVar("Result")
-Work = Callable[[Chunk, Advance], Result]
+ChunkItem = TypeVar("ChunkItem")
+ChunkResult = TypeVar("ChunkResult")
+Work = Callable[[ChunkItem, Advance], ChunkResult]
 THREAD_NAME = "ltds-parallel"
 PATIENCE = 2.0  # seconds in which a worker may delete its half-written files
 
@@ -34,14 +34,14 @@ class WorkerError(LtdsError):
 
 
 def run_chunks(
-    work: Work[Chunk, Result],
-    chunks: Sequence[Chunk],
+    work: Work[ChunkItem, ChunkResult],
+    chunks: Sequence[ChunkItem],
     workers: int,
     advance: Advance,
     *,
     take_part: bool = False,
     setup: Callable[[], None] | None = None,
-) -> Iterator[tuple[int, Result]]:
+) -> Iterator[tuple[int, ChunkResult]]:
     """`(i, work(chunks[i], advance))` for each chunk, as they get done; in this process where `workers` is at most 1.
 
     `work` and `setup`, which each worker calls first, are functions of an importable module, or partials of them.

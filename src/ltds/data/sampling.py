@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltds.core.errors import DataError, expected
 from ltds.core.rng import numpy_generator
 
-Rows = NDArray[np.int64]
+RowIds = NDArray[np.int64]
 
 
 class Sampler(Protocol):
@@ -24,23 +24,23 @@ class Sampler(Protocol):
     @property
     def batch(self) -> int: ...
 
-    def __call__(self, step: int) -> Rows: ...
+    def __call__(self, step: int) -> RowIds: ...
 
 
 class _Cycle:
     """Endless passes over `rows`, each in a new random order."""
 
-    def __init__(self, rows: Rows, seed: int, stream: str) -> None:
+    def __init__(self, rows: RowIds, seed: int, stream: str) -> None:
         self.rows = np.asarray(rows, dtype=np.int64)
 
         # Two passes are remembered: threads may load the end of one and the start of the next.
         @lru_cache(maxsize=2)
-        def order(number: int) -> Rows:
+        def order(number: int) -> RowIds:
             return self.rows[numpy_generator(seed, stream, number).permutation(len(self.rows))]
 
         self.order = order
 
-    def whole_batch(self, step: int, batch: int) -> Rows:
+    def whole_batch(self, step: int, batch: int) -> RowIds:
         """(batch,) the step-th batch; the rows that do not fill a last batch of a pass are dropped."""
         number, index = divmod(step, len(self.rows) // batch)
         return self.order(number)[index * batch : (index + 1) * batch]
@@ -58,14 +58,14 @@ class DomainBalanced:
     name, not on which other domains there are.
     """
 
-    def __init__(self, rows: Sequence[Rows], batch: int, seed: int, names: Sequence[str], times: int = 1) -> None:
+    def __init__(self, rows: Sequence[RowIds], batch: int, seed: int, names: Sequence[str], times: int = 1) -> None:
         for domain, name in zip(rows, names, strict=True):
             _check(len(domain), batch, f"domain '{name}'", times)
         self.batch = batch * times
         self.groups = len(rows)
         self._cycles = [_Cycle(r, seed, f"sampling/domain/{n}") for r, n in zip(rows, names, strict=True)]
 
-    def __call__(self, step: int) -> Rows:
+    def __call__(self, step: int) -> RowIds:
         return np.concatenate([cycle.whole_batch(step, self.batch) for cycle in self._cycles])
 
 
@@ -74,12 +74,12 @@ class Pooled:
 
     groups = 1
 
-    def __init__(self, rows: Rows, batch: int, seed: int) -> None:
+    def __init__(self, rows: RowIds, batch: int, seed: int) -> None:
         _check(len(rows), batch, "the pool of all source domains")
         self.batch = batch
         self._cycle = _Cycle(rows, seed, "sampling/pooled")
 
-    def __call__(self, step: int) -> Rows:
+    def __call__(self, step: int) -> RowIds:
         return self._cycle.whole_batch(step, self.batch)
 
 
@@ -94,7 +94,7 @@ class ClassBalanced:
 
     groups = 1
 
-    def __init__(self, rows: Rows, labels: NDArray[np.int64], batch: int, seed: int, per_class: int = 4) -> None:
+    def __init__(self, rows: RowIds, labels: NDArray[np.int64], batch: int, seed: int, per_class: int = 4) -> None:
         if len(rows) != len(labels):
             raise DataError(
                 expected("labels", "one per row", f"{len(labels)} for {len(rows)} rows", "Pass manifest.labels[rows].")
@@ -110,7 +110,7 @@ class ClassBalanced:
         self._images = [_Cycle(rows[labels == c], seed, f"sampling/class/{c}") for c in present]
         self._turns = _Cycle(np.arange(len(present)), seed, "sampling/classes")
 
-    def __call__(self, step: int) -> Rows:
+    def __call__(self, step: int) -> RowIds:
         rows = [self._row(position) for position in range(step * self.batch, (step + 1) * self.batch)]
         shuffle = numpy_generator(self._seed, "sampling/shuffle", step).permutation(self.batch)
         return np.array(rows, dtype=np.int64)[shuffle]

@@ -1,1 +1,1 @@
-"""What is known of classes before any image: one embedding per class name, and ways to make them."""
+"""Class embeddings: a vector for each class name, from attributes, word vectors or text encoders."""

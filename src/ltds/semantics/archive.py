@@ -1,4 +1,4 @@
-"""Archives: class embeddings with their names and provenance in a .npz file that is read without running code."""
+"""Class embeddings in a .npz file, with their names and provenance; reading it runs no code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ltds.semantics.embeddings import ClassEmbeddings
 def write_embeddings(file: Path, embeddings: ClassEmbeddings) -> None:
     """Write `vectors` (C,S), `class_names` and `provenance` (JSON); ClassEmbeddings.from_table reads it back."""
     if file.suffix != ".npz":
-        raise DataError(expected(f"'{file}'", "named .npz", f"'{file.suffix}'", "Give --out a name that ends in .npz."))
+        raise DataError(expected(f"'{file}'", "named .npz", f"'{file.suffix}'", "Choose a name that ends in .npz."))
     provenance = json.dumps(dict(embeddings.provenance), ensure_ascii=False)
     with atomic(file) as stream:
         np.savez(
@@ -30,5 +30,5 @@ def write_embeddings(file: Path, embeddings: ClassEmbeddings) -> None:
 def read_provenance(file: Path) -> dict[str, Any]:
     """How the embeddings in a file that `write_embeddings` wrote were made."""
     with np.load(file, allow_pickle=False) as archive:
-        found: dict[str, Any] = json.loads(str(archive["provenance"]))
-    return found
+        provenance: dict[str, Any] = json.loads(str(archive["provenance"]))
+    return provenance

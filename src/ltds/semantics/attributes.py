@@ -1,4 +1,4 @@
-"""Attributes: class embeddings from what people say of a class (furry 0.8, stripes 0, ...)."""
+"""Attributes: class embeddings from properties that people gave each class (furry 0.8, stripes 0, ...)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COPY_AGAIN = "Copy it again from the unpacked AWA2 base package."
 def from_attributes_csv(file: Path, without: Collection[str] = ()) -> ClassEmbeddings:
     """Embeddings from a table `class, attribute, attribute, ...`, such as a dataset's semantics/attributes.csv.
 
-    Classes `without` which to do take no part in scaling the attributes either.
+    Classes in `without` are left out, also when the attributes are scaled.
     """
     table = read_table(Path(file))
     rows = [i for i, name in enumerate(table.names) if name not in without]
@@ -41,10 +41,10 @@ def from_attributes_csv(file: Path, without: Collection[str] = ()) -> ClassEmbed
 
 
 def from_awa2(folder: Path) -> ClassEmbeddings:
-    """Embeddings from AWA2's own files: classes.txt and predicate-matrix-continuous.txt.
+    """Embeddings from the files of AWA2: classes.txt and predicate-matrix-continuous.txt.
 
-    The few entries that nobody rated (-1) take the mean of the other classes, and so count for nothing. Where
-    predicates.txt is there too, the provenance says what the attributes are called.
+    The few entries that nobody rated (-1) become the mean of the other classes, so that they say nothing about the
+    class. If predicates.txt exists too, the provenance has the names of the attributes.
     """
     classes, matrix = Path(folder) / "classes.txt", Path(folder) / "predicate-matrix-continuous.txt"
     predicates = Path(folder) / "predicates.txt"
@@ -95,14 +95,14 @@ def _matrix(file: Path) -> NDArray[np.float64]:
 def _embeddings(
     names: tuple[str, ...], values: NDArray[np.float64], source: str, provenance: Mapping[str, object]
 ) -> ClassEmbeddings:
-    """Each attribute to mean 0 and deviation 1 over the classes, so that no unit of measure outweighs another.
+    """Each attribute scaled to mean 0 and standard deviation 1 over the classes, so that all weigh the same.
 
-    An attribute that is the same for all classes says nothing and is left out.
+    An attribute that is the same for all classes is left out.
     """
     kept = _varying(values)
     if not kept.any():
         remedy = "Add attributes in which the classes differ."
-        raise DataError(expected(f"the attributes in '{source}'", "different between classes", "none that is", remedy))
+        raise DataError(expected(f"the attributes in '{source}'", "different between classes", "none", remedy))
     values = values[:, kept]
     standard = (values - values.mean(axis=0)) / values.std(axis=0)
     return ClassEmbeddings(names, torch.from_numpy(standard), provenance)

@@ -1,4 +1,4 @@
-"""ClassEmbeddings: one unit vector per class name, and where it came from."""
+"""ClassEmbeddings: a unit vector for each class name, and how they were made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNIT = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class ClassEmbeddings:
-    """Class names and their vectors s (C,S), float32 with unit rows; rows of other lengths are scaled on the way in.
+    """Class names and their vectors s (C,S), float32 with unit rows; other rows are scaled to length 1.
 
     `provenance` says how they were made (file, key, text, model), for the run's record.
     """
@@ -44,25 +44,25 @@ class ClassEmbeddings:
     def aligned_to(self, classes: Sequence[str]) -> ClassEmbeddings:
         """The embeddings of these classes, in this order.
 
-        A name is matched as it stands, otherwise without regard to case and to the sign between words
+        Names match exactly, or else without regard to case and to the character between words
         ("grizzly+bear", "Grizzly_bear", "grizzly bear").
         """
         exact = {name: i for i, name in enumerate(self.names)}
         counts = Counter(map(_plain, self.names))
         loose = {_plain(name): i for i, name in enumerate(self.names) if counts[_plain(name)] == 1}
-        found = [exact.get(name, loose.get(_plain(name))) for name in classes]
-        rows = [i for i in found if i is not None]
+        matches = [exact.get(name, loose.get(_plain(name))) for name in classes]
+        rows = [i for i in matches if i is not None]
         if len(rows) < len(classes):
-            missing = [name for name, i in zip(classes, found, strict=True) if i is None]
+            missing = [name for name, i in zip(classes, matches, strict=True) if i is None]
             raise DataError(_missing(missing, self.names))
         return ClassEmbeddings(tuple(classes), self.vectors[rows], self.provenance)
 
     @classmethod
     def from_table(cls, file: Path, *, names: Sequence[str] | None = None, key: str | None = None) -> ClassEmbeddings:
-        """The embeddings in a file of numbers, one row per class.
+        """The embeddings in a file of numbers, one row for each class.
 
-        .csv (first column the class), .npy (names given, or one per line in a .txt beside it), .npz and MATLAB .mat
-        (`key` names the array where there are several; names given, or in an array such as `class_names`).
+        .csv (first column the class), .npy (names given, or one per line in a .txt of the same name), .npz and MATLAB
+        .mat (`key` names the array if there are several; names given, or in an array such as `class_names`).
         """
         table = read_table(Path(file), names=names, key=key)
         return cls(table.names, torch.from_numpy(table.values), {"file": Path(file).name, "key": table.key})
@@ -92,7 +92,7 @@ def _check(names: tuple[str, ...], rows: Tensor) -> None:
         raise DataError(expected("the class names of embeddings", "unique", f"repeated: {', '.join(twice)}", remedy))
     bad = [name for name, row in zip(names, rows, strict=True) if not bool(torch.isfinite(row).all())]
     if bad:
-        remedy = "Mend those rows: NaN often means a word without a vector."
+        remedy = "Correct those rows: NaN often means a word without a vector."
         raise DataError(expected("class embeddings", "finite numbers", f"NaN or inf for {', '.join(bad)}", remedy))
     zero = [name for name, row in zip(names, rows, strict=True) if not bool(row.any())]
     if zero:

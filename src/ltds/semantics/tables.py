@@ -1,4 +1,4 @@
-"""Tables: class names and a matrix of numbers, read from the file types people have them in."""
+"""Tables of class names and numbers, from .csv, .npy, .npz and MATLAB files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME_KEYS = ("class_names", "names", "classes", "allclasses_names")
 
 
 @dataclass(frozen=True)
-class Table:
+class ClassTable:
     """names (C,), values (C, columns) float64, columns if the file names them, and the key of the array in the file."""
 
     names: tuple[str, ...]
@@ -31,8 +31,8 @@ class Table:
     key: str | None = None
 
 
-def read_table(file: Path, *, names: Sequence[str] | None = None, key: str | None = None) -> Table:
-    """The table in a .csv, .npy, .npz or .mat file; `names` and `key` where the file does not tell."""
+def read_table(file: Path, *, names: Sequence[str] | None = None, key: str | None = None) -> ClassTable:
+    """The table in a .csv, .npy, .npz or .mat file; `names` and `key` if the file does not say them."""
     readers = {".csv": _read_csv, ".npy": _read_npy, ".npz": _read_npz, ".mat": _read_mat}
     if file.suffix.lower() not in readers:
         remedy = "Convert it to .csv with the class in the first column."
@@ -44,18 +44,18 @@ def read_table(file: Path, *, names: Sequence[str] | None = None, key: str | Non
 
 @contextmanager
 def _arrays_of(file: Path) -> Iterator[None]:
-    """What numpy and scipy raise for a damaged file, one of another kind, or one with pickled objects."""
+    """Turn what numpy and scipy raise for damaged files, other files or pickled objects into one sentence."""
     try:
         yield
     except (ValueError, TypeError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         rule = f"a readable {file.suffix.lower()}, of plain numbers and texts"
         remedy = (
-            "Write it anew: a .csv in UTF-8 with the class in the first column, or the names as strings, not objects."
+            "Write it again: a .csv in UTF-8 with the class in the first column, or the names as strings, not objects."
         )
         raise DataError(expected(f"'{file}'", rule, f"'{error}'", remedy)) from error
 
 
-def _read_csv(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
+def _read_csv(file: Path, names: Sequence[str] | None, key: str | None) -> ClassTable:
     if names is not None or key is not None:
         remedy = "Leave names and key out: a .csv has its classes in the first column."
         raise DataError(expected("names and key", "unset for a .csv", repr(key or "names"), remedy))
@@ -67,7 +67,7 @@ def _read_csv(file: Path, names: Sequence[str] | None, key: str | None) -> Table
         remedy = "Write 'class,first,second,...' and then one line per class."
         raise DataError(expected(f"'{file}'", "a header and one line per class", f"{len(rows)} lines", remedy))
     values = [_numbers(file, line, row, len(header) - 1) for line, row in rows]
-    return Table(tuple(row[0] for _, row in rows), np.array(values), tuple(header[1:]))
+    return ClassTable(tuple(row[0] for _, row in rows), np.array(values), tuple(header[1:]))
 
 
 def _numbers(file: Path, line: int, row: list[str], width: int) -> list[float]:
@@ -77,28 +77,28 @@ def _numbers(file: Path, line: int, row: list[str], width: int) -> list[float]:
         numbers = []
     if len(numbers) != width or not all(map(math.isfinite, numbers)):
         rule = f"a class and {width} finite numbers"
-        raise DataError(expected(f"line {line} of '{file}'", rule, f"'{','.join(row)}'", "Mend that line."))
+        raise DataError(expected(f"line {line} of '{file}'", rule, f"'{','.join(row)}'", "Correct that line."))
     return numbers
 
 
-def _read_npy(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
+def _read_npy(file: Path, names: Sequence[str] | None, key: str | None) -> ClassTable:
     if key is not None:
         raise DataError(expected("key", "unset for a .npy", f"'{key}'", "A .npy holds one array: leave key out."))
-    beside = file.with_suffix(".txt")
-    if names is None and beside.is_file():
-        names = text_lines(beside)
+    names_file = file.with_suffix(".txt")
+    if names is None and names_file.is_file():
+        names = text_lines(names_file)
     with _arrays_of(file):
         values = np.load(file, allow_pickle=False)
     return _table(file, values, names, None)
 
 
-def _read_npz(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
+def _read_npz(file: Path, names: Sequence[str] | None, key: str | None) -> ClassTable:
     with _arrays_of(file), np.load(file, allow_pickle=False) as archive:
         arrays = {k: archive[k] for k in archive.files}
     return _from_arrays(file, arrays, names, key)
 
 
-def _read_mat(file: Path, names: Sequence[str] | None, key: str | None) -> Table:
+def _read_mat(file: Path, names: Sequence[str] | None, key: str | None) -> ClassTable:
     try:
         from scipy.io import loadmat  # type: ignore[import-untyped]
         from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
@@ -109,7 +109,7 @@ def _read_mat(file: Path, names: Sequence[str] | None, key: str | None) -> Table
         with _arrays_of(file):
             arrays = {k: v for k, v in loadmat(file).items() if not k.startswith("__")}
     except MatReadError as error:
-        remedy = "Save it anew with save(..., '-v7'), or convert it to .csv."
+        remedy = "Save it again with save(..., '-v7'), or convert it to .csv."
         raise DataError(expected(f"'{file}'", "a MATLAB file", f"'{error}'", remedy)) from error
     except NotImplementedError as error:  # version 7.3 is another format
         remedy = "Save it in MATLAB with save(..., '-v7')."
@@ -117,7 +117,7 @@ def _read_mat(file: Path, names: Sequence[str] | None, key: str | None) -> Table
     return _from_arrays(file, arrays, names, key)
 
 
-def _from_arrays(file: Path, arrays: Mapping[str, Any], names: Sequence[str] | None, key: str | None) -> Table:
+def _from_arrays(file: Path, arrays: Mapping[str, Any], names: Sequence[str] | None, key: str | None) -> ClassTable:
     if names is None:
         inside = next((arrays[k] for k in NAME_KEYS if k in arrays), None)
         names = None if inside is None else [_text(cell) for cell in np.asarray(inside).ravel()]
@@ -125,13 +125,13 @@ def _from_arrays(file: Path, arrays: Mapping[str, Any], names: Sequence[str] | N
     if key is None and len(matrices) == 1:
         key = matrices[0]
     if key not in matrices:
-        rule, how = "the name of one of its matrices", "Give it with --key (in a run: --set semantics.key=NAME)."
+        rule, how = "the name of one of its matrices", "Give it as argument 'key' (in a run: semantics.key)."
         got = "none" if key is None else f"'{key}'"
         raise DataError(expected(f"key for '{file.name}'", rule, got, f"{how} {nearest(key or '', matrices)}"))
     return _table(file, arrays[key], names, key)
 
 
-def _table(file: Path, values: NDArray[Any], names: Sequence[str] | None, key: str | None) -> Table:
+def _table(file: Path, values: NDArray[Any], names: Sequence[str] | None, key: str | None) -> ClassTable:
     if names is None:
         remedy = f"Pass names, or write one per line into '{file.with_suffix('.txt').name}' (for .npy)."
         raise DataError(expected(f"'{file.name}'", "accompanied by class names", "none", remedy))
@@ -142,11 +142,11 @@ def _table(file: Path, values: NDArray[Any], names: Sequence[str] | None, key: s
         raise DataError(expected(f"'{file.name}'", rule, f"shape {values.shape}", remedy))
     if not np.issubdtype(values.dtype, np.number):
         raise DataError(expected(f"'{file.name}'", "a matrix of numbers", f"of {values.dtype}", "Save it as float32."))
-    return Table(tuple(names), np.asarray(values, dtype=np.float64), key=key)
+    return ClassTable(tuple(names), np.asarray(values, dtype=np.float64), key=key)
 
 
 def _text(cell: Any) -> str:
-    """A name out of a numpy string or of MATLAB's nested cells."""
+    """The name in a numpy string or in MATLAB's nested cells."""
     while isinstance(cell, np.ndarray):
         cell = cell.item() if cell.size == 1 else "".join(map(str, cell.ravel()))
     return (cell.decode("utf-8") if isinstance(cell, bytes) else str(cell)).strip()

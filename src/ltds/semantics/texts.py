@@ -1,4 +1,4 @@
-"""Texts: what to say of a class to a word list or a language model: its name, or a sentence about it."""
+"""Texts about classes for word vectors or language models: the name of a class, or a sentence about it."""
 
 from __future__ import annotations
 
@@ -9,48 +9,50 @@ from pathlib import Path
 
 from ltds.core.errors import ConfigError, DataError, expected, nearest
 
-BETWEEN = r"[\s+_\-,/()]+"
-TWIN = r"(?<=\w)\s*\(n\d{8}\)$"
-"""The WordNet id that tells two ImageNet classes of one name apart: "missile (n03773504)". No word in a text."""
+SEPARATORS = r"[\s+_\-,/()]+"
+WORDNET_ID = r"(?<=\w)\s*\(n\d{8}\)$"
+"""The WordNet id that distinguishes two ImageNet classes of the same name: "missile (n03773504)". Not a word."""
 
 
 def words(name: str) -> tuple[str, ...]:
-    """The words of a class name, whatever stands between them: "grizzly+bear" -> ("grizzly", "bear")."""
-    return _split(re.sub(TWIN, "", name))
+    """The words of a class name, whatever separates them: "grizzly+bear" -> ("grizzly", "bear")."""
+    return _split(re.sub(WORDNET_ID, "", name))
 
 
 def _split(name: str) -> tuple[str, ...]:
-    return tuple(word for word in re.split(BETWEEN, name) if word)
+    return tuple(word for word in re.split(SEPARATORS, name) if word)
 
 
 def name_texts(classes: Iterable[str], prompt: str = "{}") -> dict[str, str]:
     """Each class's name in plain words, inside the prompt ("a photo of a {}")."""
     if prompt.count("{}") != 1:
-        raise ConfigError(expected("--prompt", "a text with one {}", f"'{prompt}'", "Write e.g. 'a photo of a {}'."))
+        raise ConfigError(
+            expected("argument 'prompt'", "a text with one {}", f"'{prompt}'", "Example: 'a photo of a {}'.")
+        )
     return {name: prompt.replace("{}", " ".join(words(name))) for name in classes}
 
 
 def read_descriptions(file: Path, classes: Iterable[str]) -> dict[str, str]:
     """Each class's text in a CSV file with the columns class and description."""
     if not file.is_file():
-        remedy = "Write a CSV file with the columns class and description, and name it: --text descriptions:FILE."
+        remedy = "Write a CSV file with the columns class and description, and name it as descriptions:FILE."
         raise DataError(expected(f"'{file}'", "a file of descriptions", "nothing there", remedy))
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
             columns, rows = list(reader.fieldnames or ()), list(reader)
     except (UnicodeDecodeError, csv.Error) as error:
-        remedy = "Save it anew: in a spreadsheet choose 'CSV UTF-8', in an editor the encoding UTF-8."
+        remedy = "Save it again: in a spreadsheet choose 'CSV UTF-8', in an editor the encoding UTF-8."
         raise DataError(expected(f"'{file}'", "a CSV file in UTF-8", f"'{error}'", remedy)) from error
     if not {"class", "description"} <= set(columns):
         rule, remedy = "a CSV with the columns class and description", "Name the columns in the first line."
         raise DataError(expected(f"'{file}'", rule, f"'{','.join(columns)}'", remedy))
-    found = {_plain(row["class"] or ""): (row["description"] or "").strip() for row in rows}
-    missing = [name for name in classes if not found.get(_plain(name))]
+    descriptions = {_plain(row["class"] or ""): (row["description"] or "").strip() for row in rows}
+    missing = [name for name in classes if not descriptions.get(_plain(name))]
     if missing:
         remedy = f"Add lines for them to '{file}'."
-        raise DataError(expected("a description of every class", "there", f"none for {', '.join(missing)}", remedy))
-    return {name: found[_plain(name)] for name in classes}
+        raise DataError(expected("a description of every class", "given", f"none for {', '.join(missing)}", remedy))
+    return {name: descriptions[_plain(name)] for name in classes}
 
 
 def read_aliases(pairs: Iterable[str], classes: Iterable[str]) -> Mapping[str, str]:
@@ -59,13 +61,14 @@ def read_aliases(pairs: Iterable[str], classes: Iterable[str]) -> Mapping[str, s
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not words(text):
-            raise ConfigError(expected("--alias", "like CLASS=WORDS", f"'{pair}'", "Write e.g. dalmatian='dog'."))
+            raise ConfigError(expected("argument 'alias'", "like CLASS=WORDS", f"'{pair}'", "Example: dalmatian=dog."))
         if name not in known:
-            raise ConfigError(expected("--alias", "for a class of the dataset", f"'{name}'", nearest(name, known)))
+            got = f"'{name}'"
+            raise ConfigError(expected("argument 'alias'", "for a class of the dataset", got, nearest(name, known)))
         aliases[name] = text
     return aliases
 
 
 def _plain(name: str) -> str:
-    """A name to match by; twins stay apart here."""
+    """A name for comparisons; it keeps the WordNet id of classes with the same name."""
     return " ".join(_split(name)).lower()

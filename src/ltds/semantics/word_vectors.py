@@ -1,4 +1,4 @@
-"""Word vectors: class embeddings from GloVe and word2vec files, of which only the words needed are kept."""
+"""Word vectors: class embeddings from GloVe and word2vec files, of which only the needed words are kept."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from ltds.semantics.embeddings import ClassEmbeddings
 from ltds.semantics.texts import words
 
 BLOCK = 1 << 20
-REMEDY = "Copy it again from its source: it is damaged, or another kind of file."
+REMEDY = "Copy it again from its source: it is damaged, or another type of file."
 Vector = NDArray[np.float64]
 
 
 def from_word_vectors(file: Path, classes: Sequence[str], aliases: Mapping[str, str] | None = None) -> ClassEmbeddings:
-    """The mean of the vectors of each class's words; every word without a vector is named in one error.
+    """The mean of the vectors of each class's words; one error names every word without a vector.
 
-    A word is taken as it is written, otherwise in lower case, Capitalised, or in CAPITALS. `aliases` gives other
+    A word is looked up as it is written, or else in lower case, Capitalised, or in CAPITALS. `aliases` gives other
     words for a class.
     """
     texts = {name: (aliases or {}).get(name, name) for name in classes}
     needed = {word for text in texts.values() for word in words(text)}
-    found = read_vectors(file, needed)
-    chosen = {word: next((form for form in _forms(word) if form in found), None) for word in needed}
+    vectors = read_vectors(file, needed)
+    chosen = {word: next((form for form in _forms(word) if form in vectors), None) for word in needed}
     missing = [f"'{word}' ({name})" for name, text in texts.items() for word in words(text) if chosen[word] is None]
     wordless = [f"'{name}' (no words in it)" for name, text in texts.items() if not words(text)]
     if missing or wordless:
-        remedy = "Give other words for those classes: --alias 'CLASS=words that the file has'; or take a larger file."
+        remedy = "Give other words for those classes (argument 'alias', like CLASS=WORDS), or use a larger file."
         rule = f"in '{file.name}'"
         raise DataError(expected("the words of every class", rule, f"none for {', '.join(missing + wordless)}", remedy))
-    rows = [np.mean([found[cast(str, chosen[word])] for word in words(text)], axis=0) for text in texts.values()]
+    rows = [np.mean([vectors[cast(str, chosen[word])] for word in words(text)], axis=0) for text in texts.values()]
     provenance = {
         "model": file.name,
         "sha256": sha256(file),
@@ -54,30 +54,30 @@ def _forms(word: str) -> tuple[str, ...]:
 def read_vectors(file: Path, needed: Iterable[str]) -> dict[str, Vector]:
     """The vectors of these words in any of their spellings, read in one pass that keeps nothing else.
 
-    The kind of file shows itself: GloVe's text has no first line of two numbers, word2vec's (and fastText's) has,
-    and what follows it is text or binary. Files packed by gzip are read as they are.
+    The type of file is recognised: word2vec and fastText files start with a line of two numbers, GloVe files do not,
+    and what follows is text or binary. Files may be compressed by gzip.
     """
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a file of word vectors", "nothing there", "Check the path."))
     exact = {word.encode() for word in needed}
     wanted = {form.encode() for word in needed for form in _forms(word)}
-    found: dict[str, Vector] = {}
+    vectors: dict[str, Vector] = {}
     try:
         with _opened(file) as stream:
             for word, vector in _entries(stream, file, wanted):
-                found.setdefault(word.decode(), vector)  # the first of a repeated word is the more frequent one
+                vectors.setdefault(word.decode(), vector)  # of a repeated word the first is the most frequent
                 exact.discard(word)
                 if not exact:
                     break
     except (OSError, EOFError) as error:
         raise DataError(expected(f"'{file}'", "readable to its end", f"'{error}'", REMEDY)) from error
-    return found
+    return vectors
 
 
 def _opened(file: Path) -> IO[bytes]:
     with file.open("rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    return cast("IO[bytes]", gzip.open(file)) if packed else file.open("rb")
+        compressed = stream.read(2) == b"\x1f\x8b"
+    return cast("IO[bytes]", gzip.open(file)) if compressed else file.open("rb")
 
 
 def _entries(stream: IO[bytes], file: Path, wanted: set[bytes]) -> Iterator[tuple[bytes, Vector]]:
@@ -94,7 +94,7 @@ def _entries(stream: IO[bytes], file: Path, wanted: set[bytes]) -> Iterator[tupl
         yield from _text(first, stream, file, len(header) - 1, wanted)
     else:
         got = f"'{first[:60].decode(errors='replace').strip()}'"
-        remedy = "Name a GloVe .txt, or a word2vec .bin or .vec file, packed by gzip or not (no .zip)."
+        remedy = "Name a GloVe .txt, or a word2vec .bin or .vec file, compressed by gzip or not (no .zip)."
         raise DataError(expected(f"the first line of '{file}'", "a word and its numbers, or two counts", got, remedy))
 
 
@@ -129,7 +129,7 @@ def _numbers(fields: list[bytes], width: int) -> Vector | None:
 def _binary(
     read: bytes, stream: IO[bytes], file: Path, count: int, width: int, wanted: set[bytes]
 ) -> Iterator[tuple[bytes, Vector]]:
-    """Entries of word2vec's binary: the word, a space, `width` floats of 4 bytes, and perhaps a line's end."""
+    """Entries of word2vec's binary: the word, a space, `width` floats of 4 bytes, and perhaps a line end."""
     buffer, start, size = read, 0, 4 * width
     for number in range(count):
         while (end := buffer.find(b" ", start)) < 0 or len(buffer) < end + 1 + size:

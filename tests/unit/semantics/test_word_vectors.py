@@ -79,7 +79,7 @@ def test_the_word_as_written_goes_before_other_spellings(tmp_path: Path) -> None
 def test_every_missing_word_is_named_at_once(tmp_path: Path) -> None:
     glove(tmp_path / "glove.txt")
     with pytest.raises(
-        DataError, match=r"'humpback' \(humpback\+whale\), 'ox' \(ox\), '\+\+' \(no words in it\).*--alias"
+        DataError, match=r"'humpback' \(humpback\+whale\), 'ox' \(ox\), '\+\+' \(no words in it\).*argument 'alias'"
     ):
         from_word_vectors(tmp_path / "glove.txt", ("humpback+whale", "ox", "whale", "++"))
     aliases = read_aliases(["humpback+whale=whale", "ox=tv whale"], ("humpback+whale", "ox"))

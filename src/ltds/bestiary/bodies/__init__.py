@@ -1,1 +1,1 @@
-"""Plans of a body: walkers, birds, swimmers, jointed-legged, and the parts that they share."""
+"""Types of bodies: walkers, birds, swimmers, jointed-legged, and what they share."""

@@ -1,4 +1,4 @@
-"""Styles: ways to redraw an image, by name. Classical ones need no weights; the others need a published file."""
+"""Styles: ways to redraw an image, by name. Classical ones need no weights; the others need a file of weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Style = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Filter:
-    """A style that needs no weights. Raise `version` when its pictures change: files made before no longer fit."""
+    """A style that needs no weights. Raise `version` when its results change: older files then no longer match."""
 
     apply: Style
     version: int = 1
@@ -27,7 +27,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Learned:
-    """A style whose generator is loaded from a file; `origin` says where people get it."""
+    """A style whose generator is loaded from a file; `origin` says where to get the file."""
 
     load: Callable[[Path, torch.device], Style]
     origin: str
@@ -53,10 +53,10 @@ def load_style(name: str, weights: Path | None, device: torch.device) -> Style:
     style = find("style", name, STYLES)
     if isinstance(style, Filter):
         if weights is not None:
-            remedy = "Leave --weights out for it."
+            remedy = "Give no weights for it."
             raise ConfigError(expected(f"the style '{name}'", "given no weights", f"'{weights}'", remedy))
         return style.apply
     if weights is None:
-        remedy = f"Give them with --weights {name}=FILE; they come from {style.origin}."
+        remedy = f"Give the file as argument 'weights'; it comes from {style.origin}."
         raise ConfigError(expected(f"the style '{name}'", "given its weights", "none", remedy))
     return style.load(weights, device)

@@ -39,9 +39,9 @@ class CartoonGenerator(nn.ModuleDict):
             self[f"conv{number}_2"] = nn.Conv2d(2 * channels, 2 * channels, 3, padding=1)
             self[f"in{number}_1"] = InstanceNorm(2 * channels)
         for number in BLOCKS:
-            for part in ("1", "2"):
-                self[f"conv{number}_{part}"] = nn.Conv2d(256, 256, 3)
-                self[f"in{number}_{part}"] = InstanceNorm(256)
+            for layer in ("1", "2"):
+                self[f"conv{number}_{layer}"] = nn.Conv2d(256, 256, 3)
+                self[f"in{number}_{layer}"] = InstanceNorm(256)
         for number, norm, channels in (("01", "12", 128), ("02", "13", 64)):
             up = nn.ConvTranspose2d(2 * channels, channels, 3, stride=2, padding=1, output_padding=1)
             self[f"deconv{number}_1"] = up

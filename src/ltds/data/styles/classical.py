@@ -1,4 +1,4 @@
-"""Classical styles: filters that need no weights and no chance. Each takes (N,3,h,w) RGB in [0,1] to the same."""
+"""Classical styles: deterministic filters that need no weights. Each takes (N,3,h,w) RGB in [0,1] to the same."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def oil(images: Tensor) -> Tensor:
     bristle = strokes(images, -35.0, max(4, round(14 * unit)), 5) - 0.5
     height = blur(1.5 * luminance(painted) + 0.1 * bristle, 0.7 * unit)
     light = height - height.roll((step, step), (-2, -1))
-    light[..., :step, :] = 0  # rolled in from the other side
+    light[..., :step, :] = 0  # rolled over from the other side
     light[..., :step] = 0
     return (painted + 1.2 * light.clamp(-0.2, 0.2)).clamp(0, 1)
 

@@ -54,7 +54,7 @@ class CycleGenerator(nn.Module):
 def load(file: Path, device: torch.device) -> Framed:
     """The style in a published file such as style_vangogh's latest_net_G.pth.
 
-    Files from before PyTorch 0.4 also hold running statistics of the norms, which nobody ever used: left out.
+    Files from before PyTorch 0.4 also have running statistics of the norms, which are not used.
     """
     weights = {name: value for name, value in read_weights(file).items() if not name.endswith(RUNNING)}
     network = CycleGenerator()

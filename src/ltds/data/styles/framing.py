@@ -1,4 +1,4 @@
-"""Framing: generators take sides that are a multiple of 4; images of any size go in and come out as they were."""
+"""Padding: generators need sides that are a multiple of 4, images have any size."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-STEP = 4  # two halvings of the resolution
-SMALLEST = 8  # two pixels at a quarter of the resolution, the least that reflection padding by one can take
+STEP = 4  # the resolution is halved twice
+SMALLEST = 8  # two pixels at a quarter of the resolution, the minimum for reflection padding by one
 
 
 class Framed:
     """A style: (N,3,h,w) RGB in [0,1] to the same, through a generator that needs sides of a multiple of 4.
 
-    The right and bottom edges are repeated to fill up, and cut off afterwards.
+    The right and bottom edges are repeated as padding, which is cut off afterwards.
     """
 
     def __init__(self, generator: nn.Module) -> None:

@@ -142,5 +142,5 @@ def test_a_folder_is_of_one_style(jobs: list[StyleJob], tmp_path: Path) -> None:
         claim_folder(out, elsewhere, StyleOptions({}, size=64), tmp_path / "elsewhere")
     assert (out / "stylize.json").read_text() == record
     (out / "stylize.json").unlink()
-    with pytest.raises(DataError, match=r"tells their style, but got '.*0.png' without it"):
+    with pytest.raises(DataError, match=r"says their style, but got '.*0.png' without it"):
         claim_folder(out, pencil, StyleOptions({}, size=64), source)
