@@ -80,9 +80,8 @@ def test_lines_written_after_the_checkpoint_are_not_kept_twice(toy: Manifest, tm
 
 SCRIPT = """
 import sys
-from pathlib import Path
-from ltds.cli.train import continue_run
-continue_run(Path(sys.argv[1]))
+import ltds
+ltds.train(resume=sys.argv[1])
 """
 
 
