@@ -35,7 +35,7 @@ def test_a_run_with_events_and_its_figures(toy: Manifest, tmp_path: Path, comman
 def test_an_unknown_format_is_refused(tmp_path: Path, command: Command) -> None:
     done = command("report", "run", "--figures", "figures", "--figure-format", "gif", cwd=tmp_path)
     assert done.returncode == 2
-    assert "Expected --figure-format to be png, svg, pdf, but got 'gif'" in done.stderr
+    assert "Expected figure_format to be png, svg, pdf, but got 'gif'" in done.stderr
 
 
 @pytest.mark.parametrize("verb", [["train", "--out", "x", "--method"], ["benchmark", "--out", "x", "--methods"]])

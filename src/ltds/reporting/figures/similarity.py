@@ -39,7 +39,7 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
         f"Similarity of classes in {semantic.label}",
         f"Each cell is a pair of classes; dark means similar.{UPDATE if matrices else ''} "
         f"{run_note({semantic.label: run})}",
-        f"Matrices over {len(order)} classes: {', '.join(['cosine of embeddings', *map(str.lower, matrices)])}.",
+        f"Matrices over {len(order)} classes: {', '.join(['cosine of embeddings', *matrices])}.",
         MODEL_INTERNALS,
         pixels=True,
     )
