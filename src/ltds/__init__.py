@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ltds.api import evaluate as evaluate
-    from ltds.api import report as report
     from ltds.api import train as train
     from ltds.core.config import Settings as Settings
     from ltds.core.runs import RunDirectory as RunDirectory
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from ltds.methods.base import Phase as Phase
     from ltds.methods.problem import Problem as Problem
     from ltds.methods.registry import list_methods as list_methods
+    from ltds.reporting.write import report as report
     from ltds.semantics.embeddings import ClassEmbeddings as ClassEmbeddings
 
 __version__ = "0.1.0.dev0"
@@ -55,7 +55,7 @@ _MODULES = {
     "evaluate": "ltds.api",
     "list_methods": "ltds.methods.registry",
     "load_model": "ltds.engine.load",
-    "report": "ltds.api",
+    "report": "ltds.reporting.write",
     "train": "ltds.api",
 }
 __all__ = ["__version__", *_MODULES]

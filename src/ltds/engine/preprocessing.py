@@ -28,7 +28,7 @@ class Preprocessing(Protocol):
 
 @dataclass(frozen=True)
 class ImagePreprocessing:
-    """Images, as paths, file contents or Pillow images: decoded to a shorter side of `decoded_side`, then transformed."""
+    """Images (paths, file contents, Pillow images): decoded to a shorter side of `decoded_side`, then transformed."""
 
     decoded_side: int
     transform: EvalTransform
