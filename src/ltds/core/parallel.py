@@ -108,6 +108,7 @@ class _Team:
         """The next result of a worker; None where one ended early and its chunk waits again (`give_back`)."""
         number, (kind, value) = self.results.get()
         if kind == "result":
+            assert number is not None
             return number, value
         if kind == "error":
             error, trace = value

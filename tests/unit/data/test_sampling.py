@@ -82,7 +82,7 @@ def test_pooled_pass_is_without_replacement() -> None:
 
 
 def test_class_balanced_draws_classes_and_images_at_their_rates() -> None:
-    """METHODS 2.1, fixture crt: counts [6,3,1] give image probabilities 1/18, 1/9, 1/3."""
+    """cRT (Kang et al., 2020): counts [6,3,1] give image probabilities 1/18, 1/9, 1/3."""
     rows = np.arange(50, 60)
     labels = np.array([0] * 6 + [2] * 3 + [7])  # classes 1, 3..6 have no image
     balanced = ClassBalanced(rows, labels, batch=12, seed=0)

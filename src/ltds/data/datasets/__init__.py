@@ -7,7 +7,7 @@ A parameter `config`, annotated with a subclass of Settings, takes its settings;
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -51,9 +51,10 @@ BUILDERS: dict[str, DatasetBuilder] = {
 
 def find_builder(name: str) -> Callable[..., Manifest]:
     """The function that builds the dataset of this name, or the function that "package.module:function" names."""
-    known = BUILDERS.get(name)
-    function: Callable[..., Manifest] = find_or_import("dataset", known.function if known else name, BUILDERS)
-    return function
+    known: Mapping[str, Any] = BUILDERS
+    path = BUILDERS[name].function if name in BUILDERS else name
+    builder: Callable[..., Manifest] = find_or_import("dataset", path, known)
+    return builder
 
 
 def config_type(builder: Callable[..., Any]) -> type[Settings] | None:
