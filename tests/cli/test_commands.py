@@ -128,7 +128,7 @@ def test_a_truncated_image_is_named(toy: Manifest, tmp_path: Path) -> None:
 
 def test_a_loss_that_explodes_is_a_user_error(toy: Manifest, tmp_path: Path) -> None:
     words = ["--data", str(toy.root), "--held-out", "wax", "--out", "run", "--set", "optimizer.lr=1e30"]
-    refused(command("train", *words, *QUICK, cwd=tmp_path), "smaller learning rate")
+    refused(command("train", *words, *QUICK, cwd=tmp_path), "smaller optimizer.lr", "--set optimizer.lr=VALUE")
 
 
 def test_a_fault_of_ours_exits_with_1_and_shows_the_traceback(tmp_path: Path) -> None:

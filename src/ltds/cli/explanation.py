@@ -1,4 +1,4 @@
-"""The settings of a method in words: names, types, defaults, and where a preset differs."""
+"""Settings described for people: names, types, defaults, meanings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMITS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 @dataclass(frozen=True)
 class SettingLine:
-    """A dotted name, what it may be, its default, and the preset's value where that is another."""
+    """A setting: dotted name, type, default, the value of a method where it differs, and meaning."""
 
     name: str
     kind: str
@@ -25,7 +25,7 @@ class SettingLine:
 
 
 def setting_lines(defaults: BaseModel, values: BaseModel, prefix: str = "") -> Iterator[SettingLine]:
-    """Every setting of a Config by its dotted name: as its class has it, and as a preset has it."""
+    """A line for each setting; `values` are those of a method, `defaults` those of the class."""
     for name, field in type(defaults).model_fields.items():
         default, value = getattr(defaults, name), getattr(values, name)
         if isinstance(default, BaseModel):
@@ -36,7 +36,7 @@ def setting_lines(defaults: BaseModel, values: BaseModel, prefix: str = "") -> I
 
 
 def explanations(values: BaseModel, name: str = "") -> Iterator[tuple[str, str]]:
-    """(group, its class's own docstring in one paragraph) for the settings and each group within them."""
+    """(group, docstring of its class in one paragraph) for the settings and each group within them."""
     words = type(values).__dict__.get("__doc__")
     if words:
         yield name, " ".join(inspect.cleandoc(words).split())
@@ -47,7 +47,7 @@ def explanations(values: BaseModel, name: str = "") -> Iterator[tuple[str, str]]
 
 
 def kind(field: FieldInfo) -> str:
-    """What a setting may be: its choices, or its type with limits."""
+    """The choices of a setting, or its type with limits."""
     limits = [
         f"{sign} {limit:g}"
         for rule in field.metadata
@@ -64,7 +64,7 @@ def _type(annotation: Any) -> str:
     if annotation is bool:
         return "true | false"
     if origin is tuple:
-        return f"[{', '.join('…' if part is ... else _type(part) for part in inner)}]"
+        return f"[{', '.join('…' if element is ... else _type(element) for element in inner)}]"
     if hasattr(annotation, "__metadata__"):  # Annotated, inside another type
         return _type(inner[0])
     if inner:
@@ -75,7 +75,7 @@ def _type(annotation: Any) -> str:
 
 
 def literal(value: Any) -> str:
-    """The value as --set takes it; numbers with four figures."""
+    """The value as --set takes it; numbers with four digits."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

@@ -42,16 +42,16 @@ def find_command(command: Any, words: Iterable[str]) -> Any:
 def _words(error: LtdsError, options: dict[str, Any]) -> Iterator[str]:
     """What to type, from the attributes of the error or else from its message."""
     text = NOT_RECOMMENDED.sub("", str(error))
+    for argument in error.arguments or _arguments_named(text):
+        name, _, value = argument.partition("=")
+        if name in options:
+            yield _typed(options[name], value)
     for setting in error.settings or _settings_named(text):
         name, _, value = setting.partition("=")
         if name in options:
             yield _typed(options[name], value)
         elif "overrides" in options:
             yield f"--set {name}={value or 'VALUE'}"
-    for argument in error.arguments or _arguments_named(text):
-        name, _, value = argument.partition("=")
-        if name in options:
-            yield _typed(options[name], value)
 
 
 def _typed(option: Any, value: str) -> str:

@@ -15,13 +15,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ltds.benchmark.status import CellStatus, IndexedCell, cell_status, means, time_left
+from ltds.benchmark.status import CellState, CellStatus, IndexedCell, cell_status, means, time_left
 from ltds.cli.screen import SCREEN
 
 if TYPE_CHECKING:
     from ltds.benchmark.grid import GridCell
 
 METRICS = (("acc_u", "Acc-U"), ("acc", "Acc"), ("h_oracle", "H oracle"))
+ORDER: tuple[CellState, ...] = ("done", "running", "stopped", "failed", "waiting")
 REFRESH = 1.0  # seconds between two readings of the run directories
 
 
@@ -100,8 +101,7 @@ def status_table(statuses: Sequence[CellStatus]) -> None:
 def _counts(statuses: Sequence[CellStatus], jobs: int) -> Text:
     counts = Counter(s.state for s in statuses)
     left = time_left(statuses, jobs)
-    states = [state for state in ("done", "running", "stopped", "failed", "waiting") if counts[state]]
-    texts = [f"{counts[state]} {state}" for state in states]
+    texts = [f"{counts[state]} {state}" for state in ORDER if counts[state]]
     return Text(" · ".join([*texts, f"about {_duration(left)} left"] if left else texts))
 
 

@@ -1,4 +1,4 @@
-"""`ltds methods`: what there is to train, what each is, and what the paper printed for it."""
+"""`ltds methods`: list the methods, explain one of them, or print the tables of the paper."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ltds.core.errors import ConfigError
 if TYPE_CHECKING:
     from ltds.methods.entry import MethodEntry
 
-LABEL = 11  # width of the words at the left of an explanation
+LABEL = 11  # width of the column of labels in an explanation
 
 
-class Format(StrEnum):
-    """How the paper's tables are printed."""
+class PaperFormat(StrEnum):
+    """The format of the paper's tables."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
@@ -37,16 +37,18 @@ def methods(
         str | None, typer.Argument(help="A method to explain; with --paper, one of its tables: 1 to 4, S1 to S5.")
     ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="Print the paper's tables, as published.")] = False,
-    format: Annotated[Format, typer.Option(help="How to print the paper's tables.")] = Format.TEXT,
+    format: Annotated[PaperFormat, typer.Option(help="How to print the paper's tables.")] = PaperFormat.TEXT,
 ) -> None:
-    """List the methods, explain one, or print the paper's tables. Train one with: ltds train --method NAME
+    """List the methods, explain one with all its settings, or print the tables of the paper.
 
     Examples: ltds methods; ltds methods bsce; ltds methods --paper 2
+
+    Train one with: ltds train --method NAME
     """
     if paper:
         _print_paper(name, format)
-    elif format != Format.TEXT:
-        raise ConfigError(f"Expected --format {format} beside --paper, but got it alone. Add --paper, or leave it out.")
+    elif format != PaperFormat.TEXT:
+        raise ConfigError(f"Expected --format {format} together with --paper, but got it alone. Add --paper.")
     elif name is None:
         _list()
     else:
@@ -82,7 +84,7 @@ def _explain(name: str) -> None:
 
 
 def _facts(name: str, entry: MethodEntry) -> Iterator[tuple[str, str]]:
-    """What is said above the settings: a word at the left, a sentence at the right."""
+    """The lines above the settings: a label and a sentence."""
     kind = entry.method
     yield "Class", f"{kind.__name__} in {kind.__module__}: {' '.join((kind.__doc__ or '').split())}"
     if entry.networks:
@@ -103,7 +105,7 @@ def _cost(entry: MethodEntry) -> str:
 
 
 def _published(name: str) -> Iterator[str]:
-    """The paper's averages for this preset, a sentence for each row of its tables."""
+    """The averages in the paper for this method, a sentence for each row of its tables."""
     from ltds.reporting.paper.tables import RESULTS, averages, rows
 
     for table, (_, title) in RESULTS.items():
@@ -113,20 +115,19 @@ def _published(name: str) -> Iterator[str]:
 
 
 def _settings(console: Console, entry: MethodEntry, values: object) -> None:
-    """The table of settings, and what their classes say of them."""
+    """The table of settings: name, type, default, the value of this method where it differs, and meaning."""
     from pydantic import BaseModel
 
     from ltds.cli.explanation import explanations, setting_lines
 
     assert isinstance(values, BaseModel)
     lines = list(setting_lines(entry.method.Config(), values, "method."))
-    described = any(line.description for line in lines)
-    header = ["setting", "may be", "default", "here", *(["meaning"] if described else [])]
+    header = ["setting", "type", "default", f"in {entry.name}", "meaning"]
     table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
     for title in header:
         table.add_column(title, overflow="fold")
     for line in lines:
-        cells = (line.name, line.kind, line.default, line.here, *([line.description] if described else []))
+        cells = (line.name, line.kind, line.default, line.here, line.description)
         table.add_row(*map(escape, cells), style="bold" if line.here else None)
     console.print()
     console.print(table)
@@ -136,7 +137,7 @@ def _settings(console: Console, entry: MethodEntry, values: object) -> None:
 
 
 def _say(console: Console, label: str, words: str) -> None:
-    """A word at the left in bold, its sentence wrapped beside it."""
+    """A label in bold on the left, its text wrapped on the right."""
     lines = textwrap.wrap(words, max(20, console.width - LABEL), break_long_words=False, break_on_hyphens=False)
     console.print(Text.assemble((f"{label} ".ljust(LABEL), "bold"), f"\n{' ' * LABEL}".join(lines)), soft_wrap=True)
 
@@ -146,17 +147,17 @@ def _console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=max(120, console.width))
 
 
-def _print_paper(table: str | None, format: Format) -> None:
+def _print_paper(table: str | None, format: PaperFormat) -> None:
     from ltds.reporting.paper import layout
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    text: dict[Format, Callable[[str], str]] = {
-        Format.TEXT: lambda number: layout.text(number, width),
-        Format.MARKDOWN: layout.markdown,
-        Format.CSV: layout.csv_text,
-        Format.JSON: layout.json_text,
+    text: dict[PaperFormat, Callable[[str], str]] = {
+        PaperFormat.TEXT: lambda number: layout.text(number, width),
+        PaperFormat.MARKDOWN: layout.markdown,
+        PaperFormat.CSV: layout.csv_text,
+        PaperFormat.JSON: layout.json_text,
     }
-    if table is None and format in (Format.CSV, Format.JSON):
+    if table is None and format in (PaperFormat.CSV, PaperFormat.JSON):
         raise ConfigError(
             f"Expected the number of one table for --format {format}, but got none. "
             f"Type 'ltds methods --paper 2 --format {format}'; tables: {', '.join(layout.TABLES)}."

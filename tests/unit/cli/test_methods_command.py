@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_type_hints
 
 import pytest
 from pydantic import Field
@@ -15,6 +15,7 @@ from ltds.cli.explanation import explanations, literal, setting_lines
 from ltds.cli.main import app
 from ltds.core.config import Settings
 from ltds.core.errors import ConfigError
+from ltds.engine.config import RunConfig
 from ltds.methods.entry import GROUPS, OUTSIDE
 from ltds.methods.registry import METHODS, find_method
 from ltds.reporting.paper.tables import RESULTS, rows
@@ -58,7 +59,7 @@ def test_bsce_explained() -> None:
     assert paper[0].endswith("BSCE: on average Acc-U 30.32  Acc 35.82  H 40.48")
     assert [line.split()[2] for line in paper] == ["2,", "3,"]
     criterion = next(line for line in lines if line.startswith("method.criterion.name")).split()
-    assert criterion[2:4] == ["ce", "bsce"]  # the default, and the preset's own
+    assert criterion[2:4] == ["ce", "bsce"]  # the default, and the value of bsce
     assert lines[-1].endswith("ltds train --method bsce")
 
 
@@ -68,6 +69,24 @@ def test_every_method_can_be_explained(name: str) -> None:
     assert all(citation[:40] in text for citation in METHODS[name].citations)
     printed = {(n.table, n.label) for table in RESULTS for n in rows(table) if n.preset == name}
     assert text.count("\nPaper ") == len(printed)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_setting_of_a_method_has_a_meaning(name: str) -> None:
+    config = METHODS[name].method.Config()
+    assert [line.name for line in setting_lines(config, config) if not line.description] == []
+
+
+def test_every_setting_of_a_run_has_a_meaning() -> None:
+    groups = {name: kind for name, kind in get_type_hints(RunConfig).items() if hasattr(kind, "model_fields")}
+    lines = [
+        line
+        for name, kind in groups.items()
+        if name != "method"
+        for line in setting_lines(kind.model_construct(root=""), kind.model_construct(root=""), f"{name}.")
+    ]
+    assert len(lines) > 20
+    assert [line.name for line in lines if not line.description] == []
 
 
 def test_costs_are_formulas() -> None:
@@ -87,7 +106,7 @@ def test_a_class_of_ones_own() -> None:
         (["ltsd"], "Did you mean 'ltds'"),
         (["--paper", "S6"], r"table of the paper, but got 'S6'\. Did you mean 'S"),
         (["--paper", "bsce"], r"Choices: 1, 2, 3, 4, S1"),
-        (["bsce", "--format", "json"], r"Add --paper, or leave it out\."),
+        (["bsce", "--format", "json"], r"Add --paper\."),
         (["--paper", "--format", "csv"], r"ltds methods --paper 2 --format csv"),
     ],
 )

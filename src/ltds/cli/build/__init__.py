@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from ltds.cli.build import own, published
 from ltds.cli.build.command import BuildCommand, BuildGroup
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "bestiary": published.bestiary,
     "awa2-lts": published.awa2_lts,
     "imagenet-lts": published.imagenet_lts,
