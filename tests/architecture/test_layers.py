@@ -1,17 +1,20 @@
-"""Imports only go down, siblings never import each other, importing is quick and silent."""
+"""Imports only go down, packages of one layer never import each other, importing is quick and silent."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from repository import MODULES, ROOT, SOURCE, is_type_checking, tree
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "ltds"
 LAYERS = [
     {"cli"},
+    {"api"},
     {"reporting", "benchmark"},
     {"engine"},
     {"evaluation", "methods"},
@@ -20,45 +23,64 @@ LAYERS = [
     {"core"},
 ]
 HEIGHT = {name: len(LAYERS) - level for level, layer in enumerate(LAYERS) for name in layer}
-FILES = sorted(SOURCE.rglob("*.py"))
+WITHOUT_TORCH = ("reporting", "bestiary")
 
 
-def imported_folders(file: Path) -> set[str]:
-    """The folders of ltds that a file imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
-        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module == "ltds":
-            modules += [f"ltds.{alias.name}" for alias in node.names]
-        assert not (isinstance(node, ast.ImportFrom) and node.level), f"{file}: relative import"
-        found |= {parts[1] for m in modules if (parts := m.split("."))[0] == "ltds" and len(parts) > 1}
-    return found & HEIGHT.keys()
+def package_of(file: Path) -> str:
+    """The package of ltds that a file is in; a module directly in ltds counts as one."""
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def test_every_folder_has_a_layer() -> None:
-    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders <= HEIGHT.keys()
+def nodes(node: ast.AST, for_types: bool) -> Iterator[ast.AST]:
+    """All nodes of a tree, with or without those that only type checkers see."""
+    for child in ast.iter_child_nodes(node):
+        if for_types or not is_type_checking(child):
+            yield child
+            yield from nodes(child, for_types)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
+def imported_packages(file: Path, for_types: bool = True) -> set[str]:
+    """The packages of ltds that a file imports, anywhere in it."""
+    modules: list[str] = []
+    for node in nodes(tree(file), for_types):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file}: relative import"
+            modules += [f"ltds.{alias.name}" for alias in node.names] if node.module == "ltds" else [node.module or ""]
+        elif isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+    return {words[1] for m in modules if (words := m.split("."))[0] == "ltds" and len(words) > 1} & HEIGHT.keys()
+
+
+def test_every_package_has_a_layer() -> None:
+    modules = {package_of(file) for file in MODULES} - {"__init__"}
+    assert modules <= HEIGHT.keys()
+
+
+def test_contributing_shows_these_layers() -> None:
+    (block,) = re.findall(r"```\n(cli\n.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
+    assert [set(line.split(" | ")) for line in block.splitlines()] == LAYERS
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda f: str(f.relative_to(SOURCE)))
 def test_imports_only_go_down(file: Path) -> None:
-    folder = file.relative_to(SOURCE).parts[0]
-    if folder == "__init__.py":
-        assert imported_folders(file) == set()
+    package = package_of(file)
+    if package == "__init__":
+        assert imported_packages(file, for_types=False) == set()
         return
-    wrong = {other for other in imported_folders(file) - {folder} if HEIGHT[other] >= HEIGHT[folder]}
+    wrong = {other for other in imported_packages(file) - {package} if HEIGHT[other] >= HEIGHT[package]}
     assert wrong == set()
 
 
-def test_the_report_never_imports_torch_itself() -> None:
-    for file in (SOURCE / "reporting").rglob("*.py"):
-        assert "import torch" not in file.read_text(), file
+@pytest.mark.parametrize("package", WITHOUT_TORCH)
+def test_packages_that_never_import_torch_themselves(package: str) -> None:
+    files = [file for file in MODULES if package_of(file) == package]
+    assert files
+    assert [str(file) for file in files if re.search(r"(?m)^\s*(import|from) torch\b", file.read_text())] == []
 
 
 @pytest.mark.parametrize("word", [".cuda(", "TODO", "FIXME"])
 def test_words_that_must_not_occur(word: str) -> None:
-    assert [str(f) for f in FILES if word in f.read_text()] == []
+    assert [str(f) for f in MODULES if word in f.read_text()] == []
 
 
 def test_importing_ltds_is_silent_and_loads_nothing_heavy() -> None:
@@ -68,11 +90,3 @@ def test_importing_ltds_is_silent_and_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
-
-
-def test_public_names_exist() -> None:
-    import ltds
-
-    assert all(getattr(ltds, name) is not None for name in ltds.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = ltds.nothing

@@ -36,12 +36,12 @@ def command(*words: str, cwd: Path, env: dict[str, str] | None = None) -> subpro
     )
 
 
-def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+def refused(done: subprocess.CompletedProcess[str], *texts: str) -> None:
     """A user error: exit code 2, a sentence, no traceback."""
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-    for part in parts:
-        assert part in done.stderr
+    for text in texts:
+        assert text in done.stderr
 
 
 def test_version_help_and_methods(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_method(outside: ModuleType, command: Command, toy: ltds.Manifest) -> 
     run = train(command, toy, "run", "method.factor=3", method="their_things:Scaled")
     plain = losses(run, "plain")
     assert losses(run) == pytest.approx([3 * value for value in plain], rel=1e-5)
-    (prediction,) = ltds.load_model(run.path).predict([toy.root / toy.paths[0]])
+    (prediction,) = ltds.load_model(run.path, trust=["their_things"]).predict([toy.root / toy.paths[0]])
     assert prediction.label in (*toy.classes, "unknown")
     assert "Cross-entropy times a factor." in command("methods", "their_things:Scaled").stdout
 
@@ -125,4 +125,4 @@ def test_a_figure(outside: ModuleType, command: Command, toy: ltds.Manifest) -> 
     page = Path("page.html").read_text()
     assert "How many runs" in page
     assert "There are 2 runs." in page
-    assert Path("figures/how-many-runs.png") in written
+    assert any(file.name.endswith("how-many-runs.png") for file in written)

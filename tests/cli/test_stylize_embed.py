@@ -178,9 +178,9 @@ def test_attributes_and_tables(command: Command, data: Path, tmp_path: Path) -> 
     refused(command("data", "embed", "data", "--with", "table:t.npz"), "key")
     done = command("data", "embed", "data", "--with", "table:t.npz", "--key", "a", "--out", "own.npz")
     assert done.returncode == 0, done.stderr
-    found = ClassEmbeddings.from_table(tmp_path / "own.npz")
-    assert found.names == Manifest.read(data).classes
-    assert found.vectors.tolist() == np.eye(6)[::-1].tolist()
+    embeddings = ClassEmbeddings.from_table(tmp_path / "own.npz")
+    assert embeddings.names == Manifest.read(data).classes
+    assert embeddings.vectors.tolist() == np.eye(6)[::-1].tolist()
 
 
 def test_minilm(command: Command, data: Path) -> None:
@@ -191,9 +191,9 @@ def test_minilm(command: Command, data: Path) -> None:
     done = command("data", "embed", "data", "--with", "minilm", "--text", "descriptions", "--pool", "cls")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "data/semantics/minilm-descriptions-cls.npz\n"
-    found = read_provenance(data / "semantics/minilm-descriptions-cls.npz")
-    assert found["texts"]["elk"] == "The elk is an animal."
-    assert found["with"] == "minilm"
+    provenance = read_provenance(data / "semantics/minilm-descriptions-cls.npz")
+    assert provenance["texts"]["elk"] == "The elk is an animal."
+    assert provenance["with"] == "minilm"
 
 
 def test_what_embed_refuses(command: Command, data: Path) -> None:

@@ -40,8 +40,8 @@ def test_methods_by_domains_by_seeds(toy: Manifest, tmp_path: Path) -> None:
 
 def test_variants_are_copies_of_the_grid_with_other_settings(toy: Manifest, tmp_path: Path) -> None:
     variants = {"slow": {"optimizer": {"lr": 0.01}}, "fast": {"optimizer": {"lr": 0.2}}}
-    found = cells(toy, tmp_path, seeds=[0], held_out=["wax"], variants=variants)
-    assert [method for method, _, _ in found] == ["agg (slow)", "agg (fast)"]
+    made_cells = cells(toy, tmp_path, seeds=[0], held_out=["wax"], variants=variants)
+    assert [method for method, _, _ in made_cells] == ["agg (slow)", "agg (fast)"]
 
 
 def test_a_cell_is_named_by_what_decides_it(toy: Manifest) -> None:
@@ -90,11 +90,13 @@ def test_other_methods_leave_the_settings_of_single_methods_behind(tmp_path: Pat
 
 
 def test_settings_of_one_method_alone(toy: Manifest, tmp_path: Path) -> None:
-    own = {"la": {"criterion": {"tau": 1.5}}}
-    grid = parse(Grid, {"data": "toy", "methods": ["agg", "la"], "settings": SMALL, "seeds": [0], "by_method": own})
-    found = {cell.method: cell.config.method for cell in cells_of(grid, tmp_path, lambda _: toy)}
-    assert found["la"].criterion.tau == 1.5
-    assert found["agg"].criterion.tau == 1.0
+    by_method = {"la": {"criterion": {"tau": 1.5}}}
+    grid = parse(
+        Grid, {"data": "toy", "methods": ["agg", "la"], "settings": SMALL, "seeds": [0], "by_method": by_method}
+    )
+    settings = {cell.method: cell.config.method for cell in cells_of(grid, tmp_path, lambda _: toy)}
+    assert settings["la"].criterion.tau == 1.5
+    assert settings["agg"].criterion.tau == 1.0
     with pytest.raises(ConfigError, match=r"by_method\.dc has no effect"):
         cells(toy, tmp_path, by_method={"dc": {}})
 
@@ -105,7 +107,7 @@ def test_every_published_grid_can_be_read(file: Path, toy: Manifest, tmp_path: P
     assert file.read_text().splitlines()[0] == f"# ltds benchmark configs/{file.parent.name}/{file.name}"
     grid = read_grid(file, {"held_out": ["wax"]})
     variants = [dict(v.get("data", {})) for v in grid.variants.values()]
-    found = cells_of(grid, tmp_path, lambda _: toy)
-    assert {cell.held_out for cell in found} == {v.get("held_out", "wax") for v in variants or [{}]}
-    made = {(cell.config.method_name, cell.seed) for cell in found}
+    made_cells = cells_of(grid, tmp_path, lambda _: toy)
+    assert {cell.held_out for cell in made_cells} == {v.get("held_out", "wax") for v in variants or [{}]}
+    made = {(cell.config.method_name, cell.seed) for cell in made_cells}
     assert made == {(method, seed) for method in grid.methods for seed in grid.seeds}

@@ -108,8 +108,8 @@ def workers(runner: int) -> list[int]:
     children = Path(f"/proc/{runner}/task/{runner}/children")
     if not children.is_file():
         pytest.skip("this system has no /proc to find the worker's number in")
-    found = [int(child) for child in children.read_text().split()]
-    return [child for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    processes = [int(child) for child in children.read_text().split()]
+    return [child for child in processes if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def test_finished_cells_are_not_repeated_and_failures_stop_nobody(toy: Manifest, tmp_path: Path) -> None:
@@ -187,8 +187,8 @@ def test_a_run_without_a_sign_of_life_counts_as_stopped(straight: Path, tmp_path
     copy.done_file.unlink()
     moved = type(cell)(copy, cell.method, cell.held_out, cell.seed)
     last = copy.journal_file.stat().st_mtime
-    found = cell_status(moved, now=last + 10)
-    assert (found.state, found.step, found.steps) == ("running", 120, 120)
+    status = cell_status(moved, now=last + 10)
+    assert (status.state, status.step, status.steps) == ("running", 120, 120)
     assert cell_status(moved, now=last + 1000).state == "stopped"
 
 

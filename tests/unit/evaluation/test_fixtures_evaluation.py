@@ -1,4 +1,4 @@
-"""The worked examples `h_score` and `ova_and_oscr` (METHODS 0.4 and 4.6)."""
+"""The worked examples `h_score` and `ova_and_oscr` of docs/metrics.md."""
 
 from __future__ import annotations
 

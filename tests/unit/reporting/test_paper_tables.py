@@ -33,7 +33,7 @@ from ltds.reporting.paper.tables import (
 PAPER = Path(__file__).resolve().parents[3].parent / "shared" / "paper.tex"
 LABELS = {"2": "awa2", "3": "imagenet", "4": "awa2_ablation", "S2": "awa2-embedding", "S3": "awa2-ratio", "S5": "pacs"}
 
-# METHODS section 2, which computed them on its own.
+# The averages of Table 2, computed independently of this package.
 AWA2 = {
     "agg": (26.64, 31.76, 37.78), "crt": (29.12, 34.20, 38.40), "bsce": (30.32, 35.82, 40.48),
     "equal": (29.60, 34.98, 39.24), "remix": (26.12, 31.36, 36.56), "epi-fcr": (28.30, 34.88, 40.04),

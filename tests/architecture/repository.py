@@ -1,0 +1,46 @@
+"""The files of the repository, for the tests that read them as text."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "ltds"
+MODULES = sorted(SOURCE.rglob("*.py"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+TOLD = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+
+
+def texts(file: Path) -> Iterator[tuple[int, str]]:
+    """(line number, text) of what a file says in words: a Python file's strings and comments, all of any other."""
+    content = file.read_text(encoding="utf-8")
+    if file.suffix != ".py":
+        yield from enumerate(content.splitlines(), start=1)
+        return
+    for token in tokenize.generate_tokens(io.StringIO(content).readline):
+        if token.type in TOLD:
+            yield from enumerate(token.string.splitlines(), start=token.start[0])
+
+
+def find(pattern: str, files: list[Path]) -> list[str]:
+    """Each match of the pattern in what the files say, as "path:line: match"."""
+    return [
+        f"{file.relative_to(ROOT)}:{line}: {match.group()}"
+        for file in files
+        for line, text in texts(file)
+        for match in re.finditer(pattern, text)
+    ]
+
+
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    """Whether the node is `if TYPE_CHECKING:`."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
