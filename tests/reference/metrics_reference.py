@@ -110,6 +110,11 @@ def class_mean_accuracy(predicted, labels, classes):
     return average(share(p == y for p, y in zip(predicted, labels, strict=True) if y == c) for c in classes)
 
 
+def max_or_none(values):
+    numbers = [value for value in values if value is not None]
+    return max(numbers) if numbers else None
+
+
 def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts, held_out, n_domains):
     """The summary of metrics.json. counts: {(domain, class): training images}; held_out: domain index or None."""
     n_classes = len(logits[0])
@@ -135,7 +140,26 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
         for p, y, d in zip(val_probabilities, val_labels, val_domains, strict=True)
         if d in sources and y not in opened and first_argmax(p) == y
     ]
-    threshold = percentile(val_right, 5) if val_right else None
+    softmax_threshold = percentile(val_right, 5) if val_right else None
+    columns = [c for c in range(n_classes) if c not in opened]
+
+    def known_answer(row):
+        """The best known class and its logit."""
+        best = columns[first_argmax([row[c] for c in columns])]
+        return best, row[best]
+
+    used = [i for i in range(len(val_labels)) if val_domains[i] in sources and val_labels[i] not in opened]
+    accepted = [known_answer(val_logits[i])[1] for i in used if known_answer(val_logits[i])[0] == val_labels[i]]
+    error = 100 * (1 - len(accepted) / len(used)) if used else None
+    threshold = percentile(accepted, error) if accepted else None
+
+    def known_h(chosen, t):
+        """H when an image is unknown if the logit of its best known class is below t."""
+        answers = [known_answer(logits[i]) for i in chosen]
+        kept = [score >= t and best == labels[i] for i, (best, score) in zip(chosen, answers, strict=True)]
+        known_here = [ok for i, ok in zip(chosen, kept, strict=True) if labels[i] not in opened]
+        rejected = [score < t for i, (_, score) in zip(chosen, answers, strict=True) if labels[i] in opened]
+        return h_score(share(known_here), share(rejected)) if known_here and rejected else None
 
     def open_numbers(chosen):
         p = [probabilities[i] for i in chosen]
@@ -145,7 +169,11 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
         open_scores = [max(probabilities[i]) for i in chosen if labels[i] in opened]
         return {
             "oracle": best_h(p, y, opened, daml_grid(p)) if p else None,
-            "fixed": None if threshold is None else h_score(*known_and_open_rates(p, y, opened, threshold)),
+            "fixed": None if threshold is None else known_h(chosen, threshold),
+            "best": max_or_none(known_h(chosen, t) for t in [*(known_answer(logits[i])[1] for i in chosen), math.inf]),
+            "softmax5": None
+            if softmax_threshold is None
+            else h_score(*known_and_open_rates(p, y, opened, softmax_threshold)),
             "auroc": auroc(known_scores, open_scores),
             "oscr": oscr(known_scores, [right[i] for i in known_here], open_scores),
         }
@@ -156,6 +184,10 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
         "acc": average(share(right[i] for i in known if domains[i] == d) for d in range(n_domains)),
         "h_oracle": overall["oracle"],
         "h_fixed": overall["fixed"],
+        "h_best": overall["best"],
+        "h_softmax5": overall["softmax5"],
+        "h_u_best": unseen["best"],
+        "h_u_softmax5": unseen["softmax5"],
         "h_u_oracle": unseen["oracle"],
         "h_u_fixed": unseen["fixed"],
         "h_released": best_h(probabilities, labels, opened, released_grid(probabilities)),

@@ -19,7 +19,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-Model = TypeVar("Model", bound=Settings)
+SettingsType = TypeVar("SettingsType", bound=Settings)
 Fraction = Annotated[float, Field(ge=0, le=1)]
 REMEDY = "Set {name}=VALUE."
 
@@ -84,8 +84,8 @@ def _named(result: dict[str, Any], key: str, value: Any) -> Any:
 
 
 def check(
-    model: type[Model], data: Mapping[str, Any], prefix: str = "", remedy: str = REMEDY
-) -> tuple[Model | None, list[str]]:
+    model: type[SettingsType], data: Mapping[str, Any], prefix: str = "", remedy: str = REMEDY
+) -> tuple[SettingsType | None, list[str]]:
     """The settings, or None and a sentence for each mistake, with the remedy for it."""
     try:
         return model.model_validate(_tuples(data)), []
@@ -93,7 +93,7 @@ def check(
         return None, [_sentence(model, dict(item), prefix, remedy) for item in error.errors()]
 
 
-def parse(model: type[Model], data: Mapping[str, Any]) -> Model:
+def parse(model: type[SettingsType], data: Mapping[str, Any]) -> SettingsType:
     """The settings, or one ConfigError that names every mistake."""
     settings, problems = check(model, data)
     if settings is None:

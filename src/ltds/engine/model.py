@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ltds.core.progress import SILENT, Progress
-from ltds.core.task import Task
 from ltds.data.decode import ImageSource
-from ltds.engine.model_record import ModelRecord
+from ltds.engine.stored_model import StoredModel
 from ltds.methods.base import Method
+
+if TYPE_CHECKING:
+    from ltds.engine.export import ExportFormat, ExportResult
 
 UNKNOWN = "unknown"
 ModelInput = Sequence[ImageSource] | NDArray[np.floating]
@@ -25,11 +28,13 @@ ModelInput = Sequence[ImageSource] | NDArray[np.floating]
 class ImagePrediction:
     """What the model says of one image: `label` is a class name or "unknown".
 
-    `confidence` is the probability of the most probable class, `classes` the most probable ones with theirs.
+    `confidence` is the probability of the most probable known class, `classes` the most probable ones with theirs;
+    `score` is its logit, which is compared with the threshold for "unknown".
     """
 
     label: str
     confidence: float
+    score: float
     classes: tuple[tuple[str, float], ...]
 
     @property
@@ -40,10 +45,11 @@ class ImagePrediction:
 class Model:
     """A trained method with its class names, its preprocessing and its rule for "unknown"; made by `load_model`."""
 
-    def __init__(self, method: Method, task: Task, record: ModelRecord, device: torch.device) -> None:
+    def __init__(self, method: Method, stored: StoredModel, device: torch.device) -> None:
         self.method = method.eval()
-        self.task = task
-        self.record = record
+        self.stored = stored
+        self.task = stored.task
+        self.record = stored.record
         self.device = device
 
     @property
@@ -53,7 +59,7 @@ class Model:
 
     @property
     def threshold(self) -> float | None:
-        """The score below which an image is called "unknown"; None: only predicted open classes are."""
+        """The score below which an image is called "unknown"; None: never."""
         return self.record.unknown.threshold
 
     def predict(
@@ -72,7 +78,9 @@ class Model:
         """
         threshold = self.threshold if threshold is None else threshold
         logits = self.logits(images, batch_size=batch_size, progress=progress)
-        return [self._interpret(row, top, threshold) for row in _softmax(logits)]
+        known = np.array([c for c in range(len(self.classes)) if c not in self.task.open_classes])
+        names = [self.classes[c] for c in known]
+        return [_interpret(row, names, top, threshold) for row in logits[:, known].astype(np.float64)]
 
     def logits(self, images: ModelInput, *, batch_size: int = 64, progress: Progress = SILENT) -> NDArray[np.float32]:
         """(N,C) logits, the same as those that evaluation stores for these images."""
@@ -81,6 +89,23 @@ class Model:
     def features(self, images: ModelInput, *, batch_size: int = 64, progress: Progress = SILENT) -> NDArray[np.float32]:
         """(N,D) features: what the classifier sees."""
         return self._collect(images, "features", batch_size, progress)
+
+    def export(
+        self,
+        out: str | Path,
+        *,
+        to: ExportFormat = "safetensors",
+        check: Sequence[ImageSource] = (),
+        progress: Progress = SILENT,
+    ) -> ExportResult:
+        """Write the model to the new folder `out`, with a model card: "safetensors", "onnx" or "torch-export".
+
+        `load_model` reads a folder of safetensors. The file that was written is run and compared with this model, on
+        the images `check` or else on random inputs.
+        """
+        from ltds.engine.export import export
+
+        return export(self, Path(out), to, check, progress)
 
     def _collect(self, images: ModelInput, output: str, batch_size: int, progress: Progress) -> NDArray[np.float32]:
         images = [images] if isinstance(images, str | bytes | Path) else images
@@ -96,16 +121,13 @@ class Model:
         for start in range(0, len(images), batch_size):
             yield self.record.preprocessing(images[start : start + batch_size]).to(self.device)
 
-    def _interpret(self, probabilities: NDArray[np.float64], top: int, threshold: float | None) -> ImagePrediction:
-        order = np.argsort(-probabilities, kind="stable")[: max(1, top)]
-        best, confidence = int(order[0]), float(probabilities[order[0]])
-        unknown = best in self.task.open_classes or (threshold is not None and confidence < threshold)
-        classes = tuple((self.classes[c], float(probabilities[c])) for c in order)
-        return ImagePrediction(UNKNOWN if unknown else self.classes[best], confidence, classes)
 
-
-def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(N,C) probabilities in float64, as evaluation computes them."""
-    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True).astype(np.float64)
-    exponentials = np.exp(shifted)
-    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
+def _interpret(logits: NDArray[np.float64], names: Sequence[str], top: int, threshold: float | None) -> ImagePrediction:
+    """The answer for one image, from the logits of the known classes (K,)."""
+    probabilities = np.exp(logits - logits.max())
+    probabilities /= probabilities.sum()
+    order = np.argsort(-logits, kind="stable")[: max(1, top)]
+    score = float(logits[order[0]])
+    classes = tuple((names[c], float(probabilities[c])) for c in order)
+    unknown = threshold is not None and score < threshold
+    return ImagePrediction(UNKNOWN if unknown else classes[0][0], classes[0][1], score, classes)

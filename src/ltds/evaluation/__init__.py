@@ -2,7 +2,7 @@
 
 from ltds.evaluation.features import FeatureTable
 from ltds.evaluation.metrics import accuracy, expected_calibration_error, harmonic, macro_accuracy
-from ltds.evaluation.openset import OpenSetScores, auroc, best_h, fixed_threshold, known_and_open_rates, oscr
+from ltds.evaluation.openset import OpenSetScores, auroc, best_h, error_rate_threshold, known_and_open_rates, oscr
 from ltds.evaluation.protocol import compute_metrics, validate
 from ltds.evaluation.run_metrics import evaluate
 from ltds.evaluation.significance import (
@@ -34,9 +34,9 @@ __all__ = [
     "block_ranks",
     "compute_metrics",
     "critical_difference",
+    "error_rate_threshold",
     "evaluate",
     "expected_calibration_error",
-    "fixed_threshold",
     "friedman",
     "harmonic",
     "holm",

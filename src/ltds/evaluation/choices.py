@@ -9,7 +9,12 @@ ORACLE_RULE = "best of 10 thresholds spaced evenly between the smallest and larg
 RELEASED_RULE = (
     "best of 10 thresholds spaced evenly between the smallest entry of the probability matrix and its largest"
 )
-FIXED_RULE = "5th percentile of max-softmax over correctly classified source-validation images"
+FIXED_RULE = (
+    "largest logit of a known class, at the percentile of correctly classified source-validation images that equals "
+    "the validation error rate"
+)
+SOFTMAX5_RULE = "5th percentile of max-softmax over correctly classified source-validation images"
+BEST_RULE = "best of all thresholds on the largest logit of a known class"
 SHOTS_RULE = "training images over all sources: many > 100, medium 20..100, few < 20"
 
 
@@ -17,7 +22,7 @@ def describe_choices(
     overall: dict[str, Any],
     released: tuple[float, float] | None,
     per_domain: dict[str, dict[str, Any]],
-    threshold: float | None,
+    thresholds: dict[str, float | None],
     validated: bool,
 ) -> dict[str, dict[str, Any]]:
     """The "choices" of metrics.json: rule, split and threshold of each choice, and why a number is missing."""
@@ -25,13 +30,20 @@ def describe_choices(
     no_images = " and ".join(f"no test image of {kind} classes" for kind, count in images.items() if not count)
     no_threshold = "no correctly classified source-validation image" if validated else "no validation predictions"
     oracle = {"split": "test", "oracle": True, "why": no_images or None}
-    fixed_why = no_images or (no_threshold if threshold is None else None)
+
+    def fixed(name: str, rule: str, score: str) -> dict[str, Any]:
+        threshold = thresholds.get(name)
+        why = no_images or (no_threshold if threshold is None else None)
+        return {"rule": rule, "score": score, "threshold": threshold, "split": "val", "oracle": False, "why": why}
+
     averaged = [name for name, numbers in per_domain.items() if numbers["known_images"]]
     return {
         "model": {"rule": MODEL_RULE, "split": "val"},
         "h_oracle": {"rule": ORACLE_RULE, "threshold": overall["h_oracle_threshold"], **oracle},
         "h_released": {"rule": RELEASED_RULE, "threshold": released[1] if released else None, **oracle},
-        "h_fixed": {"rule": FIXED_RULE, "threshold": threshold, "split": "val", "oracle": False, "why": fixed_why},
+        "h_best": {"rule": BEST_RULE, "threshold": overall["h_best_threshold"], **oracle},
+        "h_fixed": fixed("h_fixed", FIXED_RULE, "known_logit"),
+        "h_softmax5": fixed("h_softmax5", SOFTMAX5_RULE, "max_softmax"),
         "acc": {"rule": "mean over the domains that have test images of known classes", "domains": averaged},
         "shots": {"rule": SHOTS_RULE, "split": "train"},
     }

@@ -8,12 +8,14 @@ import numpy as np
 
 from ltds.core.task import Task
 from ltds.evaluation import metrics, openset
+from ltds.evaluation.arrays import BoolArray
 from ltds.evaluation.choices import describe_choices
 from ltds.evaluation.class_groups import SHOTS, class_rows, group_accuracies, known_mask
 from ltds.evaluation.openset import OpenSetScores
 from ltds.evaluation.table import PredictionTable
 
-VERSION = 1
+VERSION = 2
+H_RULES = ("oracle", "fixed", "best", "softmax5")
 
 
 def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Task) -> dict[str, Any]:
@@ -32,15 +34,17 @@ def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Ta
     released = openset.best_h(scores, openset.released_grid(probabilities))
     del probabilities  # (N,C) in float64 can be large and is not needed below
     hits, images = metrics.pair_counts(scores.correct, test.labels, test.domains, shape)
+    known_logits = OpenSetScores.of_known_logits(test.logits, test.labels, task.open_classes)
     validation = None if val is None else validate(val, task)
-    threshold = None if validation is None else validation.pop("threshold")
+    thresholds = {} if validation is None else validation.pop("thresholds")
 
-    def numbers(domains: list[int], of: OpenSetScores) -> dict[str, Any]:
+    def numbers(domains: list[int], mask: BoolArray) -> dict[str, Any]:
         seen = task.seen_in_domain[domains]
-        return group_accuracies(hits[domains], images[domains], seen, task) | _open_numbers(of, threshold)
+        accuracies = group_accuracies(hits[domains], images[domains], seen, task)
+        return accuracies | _open_numbers(scores.where(mask), known_logits.where(mask), thresholds)
 
-    per_domain = {name: numbers([d], scores.where(test.domains == d)) for d, name in enumerate(task.domains)}
-    overall = numbers(list(range(shape[0])), scores)
+    per_domain = {name: numbers([d], test.domains == d) for d, name in enumerate(task.domains)}
+    overall = numbers(list(range(shape[0])), np.ones(len(test.labels), dtype=np.bool_))
     summary = _summary(overall, per_domain, task)
     summary["h_released"] = released[0] if released else None
     sources = [task.domains.index(s) for s in task.sources]
@@ -49,7 +53,7 @@ def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Ta
     return {
         "version": VERSION,
         "task": _describe(task),
-        "choices": describe_choices(overall, released, per_domain, threshold, val is not None),
+        "choices": describe_choices(overall, released, per_domain, thresholds, val is not None),
         "summary": summary,
         "validation": validation,
         "per_domain": per_domain,
@@ -65,7 +69,7 @@ def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Ta
 def validate(val: PredictionTable, task: Task) -> dict[str, Any]:
     """Numbers from source-validation images of known classes; others are left out.
 
-    accuracy (mean over source domains), accuracy of each domain, ece, and the threshold for "H fixed on validation".
+    accuracy (mean over source domains), accuracy of each domain, ece, and the thresholds fixed on these images.
     """
     val.check_task("val", task)
     sources = [task.domains.index(s) for s in task.sources]
@@ -74,30 +78,44 @@ def validate(val: PredictionTable, task: Task) -> dict[str, Any]:
     shape = (len(task.domains), len(task.classes))
     hits, images = metrics.pair_counts(scores.correct[used], val.labels[used], val.domains[used], shape)
     scores = scores.where(used)
+    known_logits = OpenSetScores.of_known_logits(val.logits, val.labels, task.open_classes).where(used)
     shares = metrics.accuracies(hits.sum(axis=1), images.sum(axis=1))
     return {
         "accuracy": metrics.mean(shares),
         "per_domain": {task.domains[d]: shares[d] for d in sources},
         "ece": metrics.expected_calibration_error(scores.confidence, scores.correct),
-        "threshold": openset.fixed_threshold(scores),
+        "thresholds": {
+            "h_fixed": openset.error_rate_threshold(known_logits),
+            "h_softmax5": openset.percentile_threshold(scores, openset.SOFTMAX_PERCENTILE),
+        },
     }
 
 
-def _open_numbers(scores: OpenSetScores, threshold: float | None) -> dict[str, Any]:
-    """Calibration and open-set numbers of some images; the oracle threshold is chosen on the same images."""
+def _open_numbers(
+    scores: OpenSetScores, known_logits: OpenSetScores, thresholds: dict[str, float | None]
+) -> dict[str, Any]:
+    """Calibration and open-set numbers of some images; oracle and best thresholds are chosen on the same images."""
     oracle = openset.best_h(scores, openset.confidence_grid(scores.confidence))
-    fixed = None if threshold is None else openset.best_h(scores, np.array([threshold]))
+    best = openset.optimal_h(known_logits)
     known = scores.known
     return {
         "ece": metrics.expected_calibration_error(scores.confidence[known], scores.correct[known]),
         "h_oracle": oracle[0] if oracle else None,
         "h_oracle_threshold": oracle[1] if oracle else None,
-        "h_fixed": fixed[0] if fixed else None,
+        "h_best": best[0] if best else None,
+        "h_best_threshold": best[1] if best and np.isfinite(best[1]) else None,
+        "h_fixed": _h_at(known_logits, thresholds.get("h_fixed")),
+        "h_softmax5": _h_at(scores, thresholds.get("h_softmax5")),
         "auroc": openset.auroc(scores),
         "oscr": openset.oscr(scores),
         "known_images": int(np.count_nonzero(known)),
         "open_images": int(np.count_nonzero(~known)),
     }
+
+
+def _h_at(scores: OpenSetScores, threshold: float | None) -> float | None:
+    at = None if threshold is None else openset.best_h(scores, np.array([threshold]))
+    return at[0] if at else None
 
 
 def _summary(overall: dict[str, Any], per_domain: dict[str, dict[str, Any]], task: Task) -> dict[str, Any]:
@@ -107,10 +125,8 @@ def _summary(overall: dict[str, Any], per_domain: dict[str, dict[str, Any]], tas
     return {
         "acc_u": held_out.get("accuracy"),
         "acc": metrics.mean(numbers["accuracy"] for numbers in per_domain.values()),
-        "h_oracle": overall["h_oracle"],
-        "h_fixed": overall["h_fixed"],
-        "h_u_oracle": held_out.get("h_oracle"),
-        "h_u_fixed": held_out.get("h_fixed"),
+        **{f"h_{rule}": overall[f"h_{rule}"] for rule in H_RULES},
+        **{f"h_u_{rule}": held_out.get(f"h_{rule}") for rule in H_RULES},
         **{name: overall[name] for name in pooled},
         **unseen,
     }

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltds.core.files import atomic
+from ltds.data.decode import open_image
 
 SIDE = 96
 Thumbnails = Mapping[int, NDArray[np.uint8]]  # row id of the manifest -> (h,w,3)
@@ -18,10 +19,8 @@ Thumbnails = Mapping[int, NDArray[np.uint8]]  # row id of the manifest -> (h,w,3
 
 def thumbnail(file: Path) -> NDArray[np.uint8] | None:
     """(h,w,3), at most SIDE pixels on each side; None if the file cannot be read."""
-    from PIL import Image
-
     try:
-        with Image.open(file) as image:
+        with open_image(file) as image:
             image.draft("RGB", (SIDE, SIDE))
             small = image.convert("RGB")
             small.thumbnail((SIDE, SIDE))

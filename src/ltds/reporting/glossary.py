@@ -38,7 +38,27 @@ _ALL = (
         "h_oracle",
     ),
     Metric(
-        "h_fixed", "H fixed on validation", "The same H, at a threshold chosen without test labels.", True, "h_fixed"
+        "h_fixed",
+        "H fixed on validation",
+        "H of the model as it is used: unknown if the largest logit of a known class is below a threshold fixed on "
+        "source validation images, without test labels.",
+        True,
+        "h_fixed",
+    ),
+    Metric(
+        "h_best",
+        "H best possible",
+        "H at the best of all thresholds on the largest logit of a known class, chosen on the test labels: the limit "
+        "of H fixed on validation.",
+        True,
+        "h_best",
+    ),
+    Metric(
+        "h_softmax5",
+        "H at the 5th percentile",
+        "H at the 5th percentile of the softmax confidence of correct validation images, a common rule.",
+        True,
+        "h_softmax5",
     ),
     Metric("h_u_oracle", "H-U oracle", "H oracle on the images of the held-out domain only.", True, "h_oracle"),
     Metric("h_u_fixed", "H-U fixed on validation", "H fixed on validation, on the held-out domain.", True, "h_fixed"),

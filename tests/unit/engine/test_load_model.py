@@ -53,12 +53,12 @@ def test_predictions_name_classes_and_unknown(toy: Manifest, tmp_path: Path) -> 
     run = trained(toy, tmp_path / "run")
     model = load_model(run.path)
     file = toy.root / toy.paths[int(toy.rows("test")[0])]
-    (certain,) = model.predict([file], threshold=0.0, top=3)
+    (certain,) = model.predict([file], threshold=-1e9, top=3)
     assert certain.label == certain.classes[0][0] in toy.classes
     assert certain.confidence == certain.classes[0][1] >= certain.classes[1][1] >= certain.classes[2][1]
     assert len(certain.classes) == 3
     assert not certain.unknown
-    (unsure,) = model.predict([Image.open(file)], threshold=1.01)
+    (unsure,) = model.predict([Image.open(file)], threshold=certain.score + 0.01)
     assert unsure.unknown
     assert unsure.label == "unknown"
     assert unsure.confidence == certain.confidence
@@ -68,13 +68,25 @@ def test_predictions_name_classes_and_unknown(toy: Manifest, tmp_path: Path) -> 
         model.predict(["no such file.jpg"])
 
 
-def test_an_open_class_is_called_unknown(toy: Manifest, tmp_path: Path) -> None:
+def test_an_open_class_is_never_predicted(toy: Manifest, tmp_path: Path) -> None:
     model = load_model(trained(toy, tmp_path / "run").path)
     assert model.task.open_classes == (5,)
     with torch.no_grad():
         model.method.classifier.bias.copy_(torch.tensor([0.0, 0, 0, 0, 0, 100]))
-    (answer,) = model.predict([toy.root / toy.paths[0]], threshold=0.0)
-    assert (answer.label, answer.classes[0][0]) == ("unknown", "fox")
+    (answer,) = model.predict([toy.root / toy.paths[0]], threshold=-1e9, top=9)
+    assert "fox" not in [name for name, _ in answer.classes]
+    assert sum(probability for _, probability in answer.classes) == pytest.approx(1)
+
+
+def test_unknown_is_decided_as_the_metric_h_fixed_does(toy: Manifest, tmp_path: Path) -> None:
+    run = trained(toy, tmp_path / "run", "ltds")
+    table, metrics = PredictionTable.load(run.predictions_file("test")), run.read_metrics()
+    answers = load_model(run.path).predict([toy.root / toy.paths[row] for row in table.rows], batch_size=999)
+    known = table.labels != 5
+    accepted = [a.label == toy.classes[label] for a, label in zip(answers, table.labels, strict=True)]
+    a = np.mean([ok for ok, k in zip(accepted, known, strict=True) if k])
+    b = np.mean([answer.unknown for answer, k in zip(answers, known, strict=True) if not k])
+    assert metrics["summary"]["h_fixed"] == pytest.approx(2 * a * b / (a + b) if a + b else 0.0)
 
 
 def test_runs_that_cannot_be_loaded_say_why(toy: Manifest, tmp_path: Path) -> None:

@@ -135,8 +135,33 @@ def test_fixed_threshold_is_the_percentile_of_correct_known_scores():
     labels = rng.integers(0, 4, size=200)
     scores = OpenSetScores.of(p, labels, (3,))
     chosen = [max(row) for row, y in zip(p, labels, strict=True) if y != 3 and row.argmax() == y]
-    assert openset.fixed_threshold(scores) == pytest.approx(slow.percentile(chosen, 5), abs=1e-12)
-    assert openset.fixed_threshold(scores.where(~scores.correct)) is None
+    assert openset.percentile_threshold(scores, 5) == pytest.approx(slow.percentile(chosen, 5), abs=1e-12)
+    assert openset.percentile_threshold(scores.where(~scores.correct), 5) is None
+
+
+def test_the_fixed_threshold_rejects_as_many_correct_images_as_are_wrong():
+    logits = np.array(
+        [[3.0, 0, 9], [2.0, 0, 0], [1.0, 0, 0], [5.0, 0, 0], [0.0, 4, 0], [0, 0.5, 0], [7.0, 1, 0], [1, 6, 0]]
+    )
+    labels = np.array([0, 0, 0, 0, 1, 1, 1, 0])  # the last two are wrong: an error rate of a quarter
+    scores = openset.OpenSetScores.of_known_logits(logits, labels, (2,))
+    assert scores.confidence.tolist() == [3, 2, 1, 5, 4, 0.5, 7, 6], "the open column takes no part"
+    threshold = openset.error_rate_threshold(scores)
+    right = [3, 2, 1, 5, 4, 0.5]
+    assert threshold == pytest.approx(slow.percentile(right, 25))
+    assert openset.error_rate_threshold(scores.where(scores.correct)) == 0.5, "no error: no correct image is rejected"
+    assert openset.error_rate_threshold(scores.where(~scores.correct)) is None
+
+
+def test_the_best_possible_h_is_never_below_any_threshold():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        logits, labels = rng.normal(size=(40, 4)).round(1), rng.integers(0, 4, 40)
+        scores = openset.OpenSetScores.of_known_logits(logits, labels, (3,))
+        best = openset.optimal_h(scores)
+        others = [openset.best_h(scores, np.array([t]))[0] for t in rng.normal(size=30) * 2]
+        assert best[0] >= max(others)
+        assert best[0] == openset.best_h(scores, np.array([best[1]]))[0]
 
 
 def test_empty_input_is_undefined_not_an_error():

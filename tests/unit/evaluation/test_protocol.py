@@ -118,7 +118,7 @@ def test_task_choices_and_tables():
     rng = np.random.default_rng(0)
     test, val = table(rng, 200), table(rng, 100)
     result = dumped(compute_metrics(test, val, make_task()))
-    assert result["version"] == 1
+    assert result["version"] == 2
     assert result["task"] == {
         "name": "toy",
         "held_out": "b",
@@ -139,6 +139,9 @@ def test_task_choices_and_tables():
     assert (choices["h_oracle"]["split"], choices["h_oracle"]["oracle"]) == ("test", True)
     assert (choices["h_fixed"]["split"], choices["h_fixed"]["oracle"]) == ("val", False)
     assert choices["h_fixed"]["why"] is None
+    assert (choices["h_best"]["split"], choices["h_best"]["oracle"]) == ("test", True)
+    assert choices["h_softmax5"]["score"] == "max_softmax"
+    assert choices["h_fixed"]["score"] == "known_logit"
     assert choices["acc"]["domains"] == ["a", "b", "c"]
     score = test.probabilities.max(axis=1)
     grid = [score.min() + (score.max() - score.min()) * i / 9 for i in range(10)]
@@ -246,11 +249,13 @@ class TestEdges:
 
     def test_no_correct_validation_image(self):
         val = table(self.rng, 30)
-        wrong = chosen(val, val.logits.argmax(axis=1) != val.labels)
+        known_best = np.where(np.arange(5) == 3, -np.inf, val.logits).argmax(axis=1)  # class 3 is open
+        wrong = chosen(val, (val.logits.argmax(axis=1) != val.labels) & (known_best != val.labels))
         result = dumped(compute_metrics(table(self.rng, 60), wrong, make_task()))
         assert result["summary"]["h_fixed"] is None
         assert result["choices"]["h_fixed"]["threshold"] is None
         assert result["choices"]["h_fixed"]["why"] == "no correctly classified source-validation image"
+        assert result["summary"]["h_softmax5"] is None
         assert result["validation"]["accuracy"] == 0.0
         assert result["summary"]["h_oracle"] is not None
 

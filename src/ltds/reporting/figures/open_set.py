@@ -71,7 +71,7 @@ def open_set_curves(run: Run, scores: OpenSetScores) -> OpenSetCurves | None:
 
 def _thresholds(run: Run) -> Mapping[str, float]:
     """The thresholds with which the metrics of the run were computed."""
-    names = {"h_oracle": "oracle", "h_fixed": "fixed"}
+    names = {"h_oracle": "oracle", "h_softmax5": "5th percentile"}
     values = {word: run.metrics.choices.get(name, {}).get("threshold") for name, word in names.items()}
     return {word: float(value) for word, value in values.items() if isinstance(value, int | float)}
 
