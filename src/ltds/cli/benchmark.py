@@ -43,6 +43,9 @@ def benchmark(
         bool, typer.Option("--tensorboard", help="Also write event files for TensorBoard, next to each log.jsonl.")
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")] = False,
+    trust: Annotated[
+        list[str] | None, typer.Option(help="Module whose code the grid file may import. May be repeated.")
+    ] = None,
     status: Annotated[Path | None, typer.Option(help="Only show the status of the benchmark in this folder.")] = None,
 ) -> None:
     """Train every combination of methods, held-out domains and seeds, each in its run directory.
@@ -55,22 +58,23 @@ def benchmark(
         _show_status(status)
         return
     from ltds.benchmark.grid import cells_of
+    from ltds.core.trust import modules_named
     from ltds.data.datasets.opening import open_dataset
     from ltds.engine.tensorboard import require_tensorboard
 
     events = ["run.tensorboard=true"] if tensorboard else []
     if tensorboard:
         require_tensorboard()
-    wanted = _grid(grid, data, methods, held_out, seeds, [*events, *(overrides or [])])
+    given = _given(data, methods, held_out, seeds, [*events, *(overrides or [])])
+    wanted = _grid(grid, given)
     folder = out or Path("runs") / (grid.stem if grid else "benchmark")
-    cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN))
-    _run(cells, folder, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
+    cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN), [*modules_named(given), *(trust or [])])
+    run_grid(cells, folder, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
 
 
-def _grid(file: Path | None, data: str, methods: str, held_out: str, seeds: str, overrides: list[str]) -> Grid:
-    """The grid from the file, from the options, or from both; options replace what the file says."""
-    from ltds.benchmark.grid import Grid, read_grid
-    from ltds.core.config import parse, parse_overrides
+def _given(data: str, methods: str, held_out: str, seeds: str, overrides: list[str]) -> dict[str, Any]:
+    """What the options say of the grid."""
+    from ltds.core.config import parse_overrides
 
     given: dict[str, Any] = {}
     if data:
@@ -83,9 +87,17 @@ def _grid(file: Path | None, data: str, methods: str, held_out: str, seeds: str,
         given["seeds"] = [_seed(text) for text in seeds.split(",")]
     if overrides:
         given["settings"] = parse_overrides(overrides)
+    return given
+
+
+def _grid(file: Path | None, given: dict[str, Any]) -> Grid:
+    """The grid from the file, from the options, or from both; options replace what the file says."""
+    from ltds.benchmark.grid import Grid, read_grid
+    from ltds.core.config import parse
+
     if file is not None:
         return read_grid(file, given)
-    if not data or not methods:
+    if not {"data", "methods"} <= given.keys():
         raise ConfigError(
             "Expected a grid file, or --data and --methods, but got neither. "
             "Example: ltds benchmark --data bestiary --methods agg,ltds --seeds 0,1,2"
@@ -113,7 +125,8 @@ def _executor(jobs: int, ray: str, cpus: int, gpus: float, fetch: bool) -> Execu
     return LocalExecutor(jobs)
 
 
-def _run(cells: list[GridCell], out: Path, executor: Executor, jobs: int, retry_failed: bool) -> None:
+def run_grid(cells: list[GridCell], out: Path, executor: Executor, jobs: int, retry_failed: bool = False) -> None:
+    """Train the cells that are not done yet, show their progress, then print the table of results."""
     from ltds.benchmark.runner import exclusive, run_cells
     from ltds.cli.live import watching
 

@@ -35,7 +35,7 @@ class BestiaryConfig(Settings):
     n_max: int = Field(default=313, ge=1, description="training images of the most common kind")
     n_min: int = Field(default=4, ge=1, description="training images of the rarest kind")
     val_per_pair: int = Field(default=4, ge=0, description="validation images of each trained (style, kind)")
-    test_per_pair: int = Field(default=10, ge=1, description="test images of each (style, kind)")
+    test_per_pair: int = Field(default=42, ge=1, description="test images of each (style, kind)")
     head: float = Field(default=0.2, ge=0.0, le=1.0, description="share of kinds that have images in every style")
     fewest: int = Field(default=2, ge=1, le=len(DOMAINS), description="number of styles of the rarest kinds")
     exclusive: int = Field(default=2, ge=0, description="kinds that only one style has, for each style")
