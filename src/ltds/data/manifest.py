@@ -29,7 +29,8 @@ class Manifest:
     """Rows in four parallel columns: `paths` (relative to `root`), `labels`, `domain_ids`, `split_ids`.
 
     Each file has one row. Only with `test_repeats` may a test row name a file of a train or val row, for protocols that
-    test on a whole domain, its training images included.
+    test on a whole domain, its training images included. With `whole_held_out` a held-out domain is tested on all of
+    its images, whatever their split: nothing of it was trained on.
     """
 
     root: Path
@@ -43,6 +44,7 @@ class Manifest:
     licence: str = "unknown"
     provenance: dict[str, Any] = field(default_factory=dict)
     test_repeats: bool = False
+    whole_held_out: bool = False
 
     def __post_init__(self) -> None:
         problems = find_problems(self)
@@ -58,6 +60,8 @@ class Manifest:
         digest = hashlib.sha256(json.dumps([self.classes, self.domains, self.paths]).encode())
         for column in (self.labels, self.domain_ids, self.split_ids):
             digest.update(column.astype("<i8").tobytes())
+        if self.whole_held_out:  # other test images: another dataset
+            digest.update(b"whole_held_out")
         return digest.hexdigest()
 
     def rows(self, split: str, domain: str | None = None) -> NDArray[np.int64]:
@@ -66,6 +70,13 @@ class Manifest:
         if domain is not None:
             mask &= self.domain_ids == self.domain_index(domain)
         return np.flatnonzero(mask).astype(np.int64)
+
+    def test_rows(self, held_out: str | None) -> NDArray[np.int64]:
+        """Row ids to test on, ascending: the test split, and with `whole_held_out` every image of `held_out`."""
+        tested = self.split_ids == SPLITS.index("test")
+        if held_out is not None and self.whole_held_out:
+            tested |= self.domain_ids == self.domain_index(held_out)
+        return np.flatnonzero(tested).astype(np.int64)
 
     def domain_index(self, domain: str) -> int:
         if domain not in self.domains:
@@ -128,6 +139,7 @@ class Manifest:
             licence=header.licence,
             provenance=header.provenance,
             test_repeats=header.test_repeats,
+            whole_held_out=header.whole_held_out,
         )
         recorded = header.checksum
         if recorded is not None and recorded != manifest.checksum:

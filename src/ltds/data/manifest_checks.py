@@ -36,6 +36,8 @@ def find_problems(manifest: Manifest) -> list[str]:
         problems += [
             f"row {i} ({manifest.paths[i]}): expected a {what} in 0..{size - 1}, but got {column[i]}" for i in bad
         ]
+    if manifest.test_repeats and manifest.whole_held_out:
+        problems.append("test_repeats and whole_held_out would test twice on one image; set one of them to false")
     if problems:
         return problems
     return _duplicates(manifest) + _empty_classes(manifest) + _never_trained(manifest)

@@ -37,6 +37,9 @@ class ManifestHeader(Settings):
     licence: str = Field(default="unknown", description="licence of the images")
     provenance: dict[str, Any] = Field(default_factory=dict, description="how the dataset was made")
     test_repeats: bool = Field(default=False, description="whether test rows may repeat files of other splits")
+    whole_held_out: bool = Field(
+        default=False, description="whether a held-out domain is tested on all of its images, whatever their split"
+    )
     rows: int | None = Field(default=None, description="number of images")
     checksum: str | None = Field(default=None, description="SHA-256 of names and rows")
 
@@ -61,6 +64,7 @@ def write_header(manifest: Manifest) -> None:
         "licence": manifest.licence,
         "provenance": manifest.provenance,
         "test_repeats": manifest.test_repeats,
+        **({"whole_held_out": True} if manifest.whole_held_out else {}),
         "rows": len(manifest),
         "checksum": manifest.checksum,
     }

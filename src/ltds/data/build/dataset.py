@@ -115,6 +115,7 @@ def _manifest(out: Path, plan: Plan, left_out: dict[str, str], key: dict[str, An
         licence=plan.licence,
         provenance={**key, **{name: what for name, what in remarks.items() if what}},
         test_repeats=plan.test_repeats,
+        whole_held_out=plan.whole_held_out,
     )
 
 

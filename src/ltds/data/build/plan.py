@@ -60,6 +60,7 @@ class Plan:
     licence: str = "unknown"
     styles: tuple[str, ...] = ()
     test_repeats: bool = False
+    whole_held_out: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)

@@ -14,6 +14,7 @@ from ltds.core.text import reading
 LINK = "source"
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 _SHOWN = 5
+FileId = tuple[int, int]
 
 
 def find_root(source: Path, below: Sequence[str], holds: Sequence[str], where: str) -> Path:
@@ -69,14 +70,42 @@ def require_files(root: Path, names: Iterable[str], what: str, where: str) -> No
 def images_in(folder: Path) -> list[str]:
     """The names of the image files in a folder, sorted; hidden files and other types are ignored."""
     with os.scandir(folder) as entries:
-        names = (e.name for e in entries if e.is_file() and not e.name.startswith("."))
+        names = (e.name for e in entries if not e.name.startswith(".") and _leads_to(e.is_file))
         return sorted(name for name in names if os.path.splitext(name)[1].lower() in SUFFIXES)
 
 
 def folders_in(folder: Path) -> list[str]:
     """The names of the folders in a folder, sorted; hidden ones are ignored."""
     with os.scandir(folder) as entries:
-        return sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
+        return sorted(e.name for e in entries if not e.name.startswith(".") and _leads_to(e.is_dir))
+
+
+def file_id(path: Path) -> FileId:
+    """What tells a file or folder from all others, whatever link leads to it."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+def images_below(folder: Path, above: frozenset[FileId] = frozenset()) -> Iterator[str]:
+    """Paths, relative to the folder, of all images in it and below it, sorted folder by folder.
+
+    Linked folders are read as well; a link to a folder above itself, which would never end, is ignored.
+    """
+    own = file_id(folder)
+    if own in above:
+        return
+    inside = above | {own}
+    yield from images_in(folder)
+    for name in folders_in(folder):
+        yield from (f"{name}/{path}" for path in images_below(folder / name, inside))
+
+
+def _leads_to(kind: Callable[[], bool]) -> bool:
+    """Whether an entry is of this kind; False for a link that leads to itself."""
+    try:
+        return kind()
+    except OSError:
+        return False
 
 
 def read_list(file: Path, where: str) -> Iterator[tuple[str, int]]:

@@ -11,20 +11,21 @@ from ltds.data.splits import SPLITS
 TRAIN, VAL, TEST = (SPLITS.index(name) for name in ("train", "val", "test"))
 
 
-def split_counts(count: int, val: float, test: float) -> tuple[int, int]:
+def split_counts(count: int, val: float, test: float, most_test: int = 0) -> tuple[int, int]:
     """(val, test) images of a pair with `count` images: the rounded fractions, but never all of them.
 
     A single image is for training; of two, one is for test; of three or more, each split with a fraction above 0 has at
-    least one.
+    least one. `most_test` limits the test images (0: no limit).
     """
     test_count = min(max(1, round(count * test)), count - 1) if test > 0 and count > 1 else 0
+    test_count = min(test_count, most_test or test_count)
     left = count - test_count
     val_count = min(max(1, round(count * val)), left - 1) if val > 0 and left > 1 else 0
     return val_count, test_count
 
 
 def draw_splits(
-    labels: NDArray[np.int64], domains: NDArray[np.int64], *, val: float, test: float, seed: int
+    labels: NDArray[np.int64], domains: NDArray[np.int64], *, val: float, test: float, seed: int, most_test: int = 0
 ) -> NDArray[np.int64]:
     """(N,) the split of each row, drawn separately in each (domain, class) pair.
 
@@ -37,7 +38,7 @@ def draw_splits(
         if not len(rows):
             continue
         rng = numpy_generator(seed, "splits", int(domains[rows[0]]), int(labels[rows[0]]))
-        val_count, test_count = split_counts(len(rows), val, test)
+        val_count, test_count = split_counts(len(rows), val, test, most_test)
         drawn = rng.permutation(rows)
         splits[drawn[:test_count]] = TEST
         splits[drawn[test_count : test_count + val_count]] = VAL

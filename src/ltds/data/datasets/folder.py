@@ -14,7 +14,7 @@ from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import BuildConfig, Plan
-from ltds.data.build.source import find_root, first_few, folders_in, images_in
+from ltds.data.build.source import FileId, file_id, find_root, first_few, folders_in, images_below, images_in
 from ltds.data.build.stratify import draw_splits
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
@@ -39,7 +39,14 @@ class DrawConfig(BuildConfig):
 
     val: Fraction = Field(default=0.1, description="share of validation images in each (domain, class) pair")
     test: Fraction = Field(default=0.2, description="share of test images in each (domain, class) pair")
+    most_test: int = Field(
+        default=0, ge=0, description="largest number of test images of a pair, for a more even test; 0: no limit"
+    )
     seed: int = Field(default=0, ge=0, description="seed of the drawn splits")
+    whole_held_out: bool | None = Field(
+        default=None,
+        description="test a held-out domain on all of its images; by default where the splits are drawn",
+    )
 
     @model_validator(mode="after")
     def _leaves_some(self) -> DrawConfig:
@@ -52,7 +59,7 @@ class DrawConfig(BuildConfig):
 
     def refuse_drawing(self, why: str) -> None:
         """Raise if a setting of the random splits was given although the splits are given."""
-        unused = sorted(self.model_fields_set & {"val", "test", "seed"})
+        unused = sorted(self.model_fields_set & {"val", "test", "most_test", "seed"})
         if unused:
             got = ", ".join(unused)
             raise ConfigError(expected("the settings", f"without those of a draw, as {why}", got, "Leave them out."))
@@ -64,6 +71,7 @@ class FolderConfig(DrawConfig):
     layout: str = Field(
         default="domain/class", description="what the levels of folders are: class, perhaps domain and split"
     )
+    deep: bool = Field(default=False, description="also read images in folders below those of the layout")
 
     @field_validator("layout")
     @classmethod
@@ -92,44 +100,53 @@ def build(out: Path, source: Path, config: FolderConfig, *, name: str = "", prog
     key = {"builder": "folder", "version": 1, "config": config.model_dump(mode="json")}
 
     def plan(without: Collection[str]) -> Plan:
-        rows = [(dict(zip(levels, folders, strict=True)), path) for folders, path in _walk(root, len(levels))]
-        if not rows:
-            rule = f"a folder with images in folders {config.layout}"
-            got = "; ".join(["no image at that depth", *_ignored(root, config.layout)])
-            raise DataError(expected(f"argument 'source' ('{source}')", rule, got, WHERE))
-        made = make_plan(
-            name or root.resolve().name,
-            [path for _, path in rows],
-            [names["class"] for names, _ in rows],
-            [names.get("domain", ONE_DOMAIN) for names, _ in rows],
-            [split_named(names["split"]) for names, _ in rows] if "split" in levels else None,
-            config,
-            without,
-        )
-        made.notes = _ignored(root, config.layout)
-        return made
+        return plan_folder(name or root.resolve().name, root, config, without)
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
 
 
-def _walk(folder: Path, depth: int, inside: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """(folder names, path) of each image exactly `depth` folders down, sorted."""
+def plan_folder(name: str, root: Path, config: FolderConfig, without: Collection[str] = ()) -> Plan:
+    """The plan of the images below `root`, without some of them. Reads names only, no image."""
+    levels = config.layout.split("/")
+    rows = [(dict(zip(levels, folders, strict=True)), path) for folders, path in _walk(root, len(levels), config.deep)]
+    if not rows:
+        rule = f"a folder with images in folders {config.layout}"
+        got = "; ".join(["no image at that depth", *_ignored(root, config)])
+        raise DataError(expected(f"argument 'source' ('{root}')", rule, got, WHERE))
+    plan = make_plan(
+        name,
+        [path for _, path in rows],
+        [names["class"] for names, _ in rows],
+        [names.get("domain", ONE_DOMAIN) for names, _ in rows],
+        [split_named(names["split"]) for names, _ in rows] if "split" in levels else None,
+        config,
+        without,
+    )
+    plan.notes = _ignored(root, config)
+    return plan
+
+
+def _walk(
+    folder: Path, depth: int, deep: bool, inside: tuple[str, ...] = (), above: frozenset[FileId] = frozenset()
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """(folder names, path) of each image `depth` folders down, or `deep` at least as many, sorted."""
     if len(inside) == depth:
-        yield from ((inside, "/".join((*inside, name))) for name in images_in(folder))
+        names = images_below(folder, above) if deep else images_in(folder)
+        yield from ((inside, "/".join((*inside, name))) for name in names)
         return
     for name in folders_in(folder):
-        yield from _walk(folder / name, depth, (*inside, name))
+        yield from _walk(folder / name, depth, deep, (*inside, name), above | {file_id(folder)})
 
 
-def _ignored(root: Path, layout: str) -> list[str]:
+def _ignored(root: Path, config: FolderConfig) -> list[str]:
     """A sentence about images at another depth than the layout says; none if there are no such images."""
-    depth = layout.count("/") + 1
+    layout, depth = config.layout, config.layout.count("/") + 1
     others = []
     for folder, folders, _ in os.walk(root, followlinks=True):  # linked folders are read as well
         inside = Path(folder).relative_to(root)
         deep = len(inside.parts) > depth + 1  # far enough to see what was meant; links may form a circle
         folders[:] = [] if deep else sorted(name for name in folders if not name.startswith("."))
-        if len(inside.parts) != depth:
+        if len(inside.parts) < depth or (len(inside.parts) > depth and not config.deep):
             others += [(inside / name).as_posix() for name in images_in(Path(folder))]
     if not others:
         return []
@@ -153,13 +170,16 @@ def make_plan(
     """
     order = class_order or tuple(sorted(set(classes)))
     plan = Plan(name, order, tuple(sorted(set(domains))), WHERE)
+    plan.whole_held_out = splits is None if config.whole_held_out is None else config.whole_held_out
     labels = {word: i for i, word in enumerate(order)}
     domain_index = {word: i for i, word in enumerate(plan.domains)}
     kept = [i for i, path in enumerate(paths) if path not in without]
     label_ids = np.array([labels[classes[i]] for i in kept], np.int64)
     domain_ids = np.array([domain_index[domains[i]] for i in kept], np.int64)
     if splits is None:
-        drawn = draw_splits(label_ids, domain_ids, val=config.val, test=config.test, seed=config.seed)
+        drawn = draw_splits(
+            label_ids, domain_ids, val=config.val, test=config.test, seed=config.seed, most_test=config.most_test
+        )
         chosen = [SPLITS[i] for i in drawn]
     else:
         chosen = [splits[i] for i in kept]

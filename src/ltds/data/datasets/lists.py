@@ -70,21 +70,32 @@ def build(
     }
 
     def plan(without: Collection[str]) -> Plan:
-        relative = relative_to(root)
-        lines = [line for file in files for line in read_lines(file, config, relative)]
-        if not lines:
-            got = ", ".join(map(str, files)) or "no file"
-            raise DataError(expected("the lists", "a line for each image", got, "Name files that are not empty."))
-        _require_all_or_none("domain", [line.domain for line in lines])
-        if _require_all_or_none("split", [line.split for line in lines]):
-            config.refuse_drawing("the lists give the splits")
-        names, order = _named([line.label for line in lines], classes)
-        splits = [split_named(line.split) for line in lines if line.split is not None] or None
-        domains = [line.domain or ONE_DOMAIN for line in lines]
-        paths = [line.path for line in lines]
-        return make_plan(name or out.resolve().name, paths, names, domains, splits, config, without, order)
+        return plan_lists(name or out.resolve().name, root, files, config, classes, without)
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
+
+
+def plan_lists(
+    name: str,
+    root: Path,
+    files: Sequence[Path],
+    config: ListsConfig,
+    classes: Path | None = None,
+    without: Collection[str] = (),
+) -> Plan:
+    """The plan of the images that the lists name, without some of them. Reads no image."""
+    relative = relative_to(root)
+    lines = [line for file in files for line in read_lines(file, config, relative)]
+    if not lines:
+        got = ", ".join(map(str, files)) or "no file"
+        raise DataError(expected("the lists", "a line for each image", got, "Name files that are not empty."))
+    _require_all_or_none("domain", [line.domain for line in lines])
+    if _require_all_or_none("split", [line.split for line in lines]):
+        config.refuse_drawing("the lists give the splits")
+    names, order = _named([line.label for line in lines], classes)
+    splits = [split_named(line.split) for line in lines if line.split is not None] or None
+    domains = [line.domain or ONE_DOMAIN for line in lines]
+    return make_plan(name, [line.path for line in lines], names, domains, splits, config, without, order)
 
 
 def _require_all_or_none(what: str, values: Sequence[str | None]) -> bool:

@@ -1,4 +1,4 @@
-"""Datasets as people name them: the built-in one by its name, all others by their folder."""
+"""Datasets as people name them: the built-in one by its name, others by their folder, and images that are none yet."""
 
 from __future__ import annotations
 
@@ -6,9 +6,22 @@ import os
 from pathlib import Path
 
 from ltds.core.config import parse
+from ltds.core.errors import DataError
 from ltds.core.progress import SILENT, Progress
+from ltds.data.build.source import images_below
 from ltds.data.datasets.bestiary import BestiaryConfig, build
 from ltds.data.manifest import Manifest
+
+
+class ImageFolderError(DataError):
+    """A folder of images, or a list of them, where a dataset was expected. `source` is its path."""
+
+    def __init__(self, message: str, source: Path) -> None:
+        super().__init__(message)
+        self.source = source
+
+    def __reduce__(self) -> tuple[type[ImageFolderError], tuple[str, Path]]:
+        return ImageFolderError, (str(self), self.source)
 
 
 def data_home() -> Path:
@@ -20,10 +33,36 @@ def open_dataset(source: str | Path | Manifest, progress: Progress = SILENT) -> 
     """The dataset in the folder `source`, or the built-in "bestiary", which is built first if necessary."""
     if isinstance(source, Manifest):
         return source
-    if str(source) != "bestiary" or (Path(source) / "manifest.json").is_file():
+    if str(source) != "bestiary" or is_dataset(Path(source)):
+        refuse_images(Path(source))
         return Manifest.read(Path(source))
     root = data_home() / "bestiary"
     config = BestiaryConfig()
-    if (root / "manifest.json").is_file():  # built before, perhaps with other settings: use it as it is
+    if is_dataset(root):  # built before, perhaps with other settings: use it as it is
         config = parse(BestiaryConfig, Manifest.read(root).provenance.get("config", {}))
     return build(root, config, progress=progress)
+
+
+def is_dataset(folder: Path) -> bool:
+    return (folder / "manifest.json").is_file()
+
+
+def holds_images(source: Path) -> bool:
+    """Whether this is a folder of images, or a list of them, and not a dataset."""
+    if source.is_file():
+        return source.suffix.lower() in (".csv", ".txt")
+    if not source.is_dir() or is_dataset(source) or (source / "manifest.csv").is_file():
+        return False
+    return next(images_below(source), None) is not None
+
+
+def refuse_images(source: Path) -> None:
+    """Raise where `source` holds images that no dataset was built from yet."""
+    if not holds_images(source):
+        return
+    what = "a list of images" if source.is_file() else "a folder of images without a manifest.json"
+    raise ImageFolderError(
+        f"Expected '{source}' to be the folder of a dataset, but got {what}. "
+        "Build a dataset from it first, or train on it directly: that builds one.",
+        source,
+    )

@@ -1,0 +1,71 @@
+"""What the folders of somebody's images mean, read off their names and depth; or an error that suggests a layout."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from ltds.core.errors import DataError
+from ltds.data.build.source import SUFFIXES
+from ltds.data.datasets.folder import SPLIT_WORDS
+
+SUGGESTED = "Sort them into folders by domain and class, as in {name}/hospital-a/benign/001.jpg."
+
+
+def infer_layout(root: Path, images: Sequence[str]) -> str:
+    """The layout of the folder `root` for the dataset builder; `images` are the paths of its images, relative to it.
+
+    domain/class, class (one domain), or either with folders for the splits: split/class, domain/split/class, ...
+    """
+    if not images:
+        kinds = ", ".join(sorted(SUFFIXES))
+        raise DataError(
+            f"Expected '{root}' to hold images ({kinds}) in folders domain/class, but got none. "
+            + SUGGESTED.format(name=root.name or root)
+        )
+    depth = Counter(path.count("/") for path in images).most_common(1)[0][0]
+    if depth == 0:
+        raise DataError(
+            f"Expected '{root}' to hold images in folders domain/class, but got {len(images)} images without a class: "
+            f"they lie directly in the folder. {SUGGESTED.format(name=root.name or root)}"
+        )
+    levels = [path.split("/")[:-1] for path in images if path.count("/") >= depth]
+    split_at = next((i for i in range(min(depth, 2)) if _are_splits({folders[i] for folders in levels})), None)
+    if split_at is None:
+        _refuse_one_level_too_deep(root, levels, depth)
+    names = ["domain", "class"] if depth - (split_at is not None) >= 2 else ["class"]
+    if split_at is not None:
+        names.insert(min(split_at, len(names)), "split")
+    return "/".join(names)
+
+
+def _are_splits(names: set[str]) -> bool:
+    """Whether these folders are splits: train and test, say, and nothing else."""
+    return len(names) >= 2 and all(name.lower() in SPLIT_WORDS for name in names)
+
+
+def _refuse_one_level_too_deep(root: Path, levels: list[list[str]], depth: int) -> None:
+    """Raise where a folder lies around the domains: an archive's own folder, or a country around the sites."""
+    if depth < 3:
+        return
+    outer = {folders[0] for folders in levels}
+    if len(outer) == 1:
+        inner = root / next(iter(outer))
+        raise DataError(
+            f"Expected '{root}' to hold images in folders domain/class, but got one folder '{inner.name}' around "
+            f"everything. Name that one instead: '{inner}'."
+        )
+    second, third = ({(f[0], f[i]) for f in levels} for i in (1, 2))
+    if _shared(second) == 0 and _shared(third) > 0:
+        example = "/".join(levels[0][:3])
+        raise DataError(
+            f"Expected '{root}' to hold images in folders domain/class, but got folders one level deeper: the second "
+            f"level has other names in each folder of the first, the third repeats its names ('{example}'). Name one "
+            "of the outer folders, or list the images in a CSV file with the columns path, class and domain."
+        )
+
+
+def _shared(pairs: set[tuple[str, str]]) -> int:
+    """How many names lie in more than one outer folder."""
+    return sum(times > 1 for times in Counter(name for _, name in pairs).values())

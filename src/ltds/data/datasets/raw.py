@@ -1,0 +1,157 @@
+"""From somebody's images, in folders or in a list, to a dataset: built once, and again when images come or go."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ltds.core.errors import DataError, expected
+from ltds.core.progress import SILENT, Progress
+from ltds.data.build.plan import Plan
+from ltds.data.build.source import LINK, digests, images_below
+from ltds.data.datasets import BUILDERS, folder, lists
+from ltds.data.datasets.folder import FolderConfig
+from ltds.data.datasets.layout import infer_layout
+from ltds.data.datasets.lists import ListsConfig
+from ltds.data.datasets.opening import data_home, holds_images, open_dataset
+from ltds.data.manifest import Manifest
+
+FEWEST_TEST = 10  # test images of a pair that are never cut
+LEFT_BY_BUILDS = {LINK, "manifest.csv", "semantics", ".cache"}  # what an interrupted build leaves
+
+
+def open_or_build(source: str | Path | Manifest, progress: Progress = SILENT) -> Manifest:
+    """The dataset that `source` names, or one built from the folder or list of images that it is.
+
+    It is built in the data home ($LTDS_DATA, or `data`), with links to the images; images that cannot be decoded are
+    left out. A dataset built before is used again if the images are still the same.
+    """
+    if isinstance(source, Manifest) or str(source) == "bestiary" or not holds_images(Path(source)):
+        return open_dataset(source, progress)
+    path = Path(source)
+    return _from_list(path, progress) if path.is_file() else _from_folder(path, progress)
+
+
+class ImageFolder(NamedTuple):
+    """A folder of images as it was read: their paths, and the settings that build a dataset from them."""
+
+    images: list[str]
+    config: FolderConfig
+
+
+def read_folder(source: Path) -> ImageFolder:
+    """What the folder holds and how to build a dataset from it: the layout, and a limit on test images.
+
+    The limit makes test images as even over classes as the images allow: a pair with many images gives no more test
+    images than the pair in the middle, though at least ten.
+    """
+    images = sorted(images_below(source))
+    layout = infer_layout(source, images)
+    config = FolderConfig(layout=layout, deep=True, damaged="leave-out")
+    if "split" not in layout.split("/"):
+        plan = folder.plan_folder(source.name, source, config)
+        config = config.model_copy(update={"most_test": _most_test(plan, config.test)})
+    return ImageFolder(images, config)
+
+
+def preview(source: Path) -> Manifest:
+    """The dataset that would be built from a folder or a list of images, without writing or decoding anything."""
+    name = dataset_name(source)
+    if source.is_file():
+        plan, root = lists.plan_lists(name, source.parent, [source], ListsConfig()), source.parent
+    else:
+        plan, root = folder.plan_folder(name, source, read_folder(source).config), source
+    return Manifest(
+        root=root,
+        name=name,
+        classes=plan.classes,
+        domains=plan.domains,
+        paths=tuple(path.removeprefix(f"{LINK}/") for path in plan.paths),
+        labels=np.array(plan.labels, np.int64),
+        domain_ids=np.array(plan.domain_ids, np.int64),
+        split_ids=np.array(plan.split_ids, np.int64),
+        provenance={"notes": plan.notes},
+        whole_held_out=plan.whole_held_out,
+    )
+
+
+def dataset_name(source: Path) -> str:
+    """The name of the dataset: that of the folder or list, unless a published dataset has it."""
+    name = source.stem if source.is_file() else source.resolve().name or "images"
+    return f"{name}-images" if name in BUILDERS else name
+
+
+def _most_test(plan: Plan, share: float) -> int:
+    pairs = np.array(plan.labels) * len(plan.domains) + np.array(plan.domain_ids)
+    counts = np.unique(pairs, return_counts=True)[1]
+    return max(FEWEST_TEST, round(float(np.median(counts)) * share))
+
+
+def _from_folder(source: Path, progress: Progress) -> Manifest:
+    images, config = read_folder(source)
+    settings = config.model_dump(mode="json")
+
+    def is_same(built: Manifest) -> bool:
+        left_out = built.provenance.get("left_out", {})
+        before = {path.removeprefix(f"{LINK}/") for path in built.paths} | set(left_out)
+        linked = (built.root / LINK).resolve() == source.resolve()
+        return linked and built.provenance.get("config") == settings and before == set(_used(images, config))
+
+    out = _folder_for(source, images, is_same)
+    with _writable():
+        return folder.build(out, source, config, name=dataset_name(source), progress=progress)
+
+
+def _used(images: Sequence[str], config: FolderConfig) -> Iterable[str]:
+    """The images that lie deep enough for the layout."""
+    depth = config.layout.count("/") + 1
+    return (path for path in images if path.count("/") >= depth)
+
+
+def _from_list(file: Path, progress: Progress) -> Manifest:
+    config, content = ListsConfig(damaged="leave-out"), digests([file])
+
+    def is_same(built: Manifest) -> bool:
+        return bool(built.provenance.get("lists") == content) and (built.root / LINK).resolve() == file.parent.resolve()
+
+    out = _folder_for(file, [*content.values()], is_same)
+    with _writable():
+        return lists.build(out, file.parent, [file], config, name=dataset_name(file), progress=progress)
+
+
+def _folder_for(source: Path, content: Iterable[str], is_same: Callable[[Manifest], bool]) -> Path:
+    """Where the dataset goes: data/NAME, or where that is taken by another dataset, data/NAME-<hash of the content>."""
+    plain = data_home() / dataset_name(source)
+    if _is_usable(plain, source, is_same):
+        return plain
+    digest = hashlib.sha256("\n".join([str(source.resolve()), *content]).encode(errors="surrogateescape"))
+    return plain.with_name(f"{plain.name}-{digest.hexdigest()[:8]}")
+
+
+def _is_usable(out: Path, source: Path, is_same: Callable[[Manifest], bool]) -> bool:
+    """Whether `out` is free for the dataset, or holds it already."""
+    if out.resolve().is_relative_to(source.resolve()):
+        return False
+    if not (out / "manifest.json").is_file():
+        names = {entry.name for entry in out.iterdir()} if out.is_dir() else set()
+        return not out.is_file() and not {name for name in names - LEFT_BY_BUILDS if not name.endswith(".part")}
+    try:
+        return is_same(Manifest.read(out))
+    except DataError:  # somebody else's folder, or a damaged dataset: leave it alone
+        return False
+
+
+@contextmanager
+def _writable() -> Iterator[None]:
+    """Turn the system's error about the data home into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        rule = "a folder that can be written to, for the dataset that is built from the images"
+        remedy = "Set the environment variable LTDS_DATA to a folder of yours."
+        raise DataError(expected(f"'{data_home()}'", rule, f"'{error.strerror}'", remedy)) from error

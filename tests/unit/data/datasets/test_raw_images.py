@@ -1,0 +1,194 @@
+"""Somebody's folder or list of images as a dataset: what folders mean, when it is built again, and bad folders."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ltds.core.errors import DataError
+from ltds.data.build.source import images_below
+from ltds.data.build.stratify import split_counts
+from ltds.data.datasets.layout import infer_layout
+from ltds.data.datasets.opening import ImageFolderError, open_dataset
+from ltds.data.datasets.raw import dataset_name, open_or_build, preview, read_folder
+from ltds.data.manifest import Manifest
+
+
+def write(root: Path, *files: str) -> Path:
+    for number, file in enumerate(files):
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number % 256, 40, 90)).save(root / file)
+    return root
+
+
+def many(domain: str, name: str, count: int) -> list[str]:
+    return [f"{domain}/{name}/{i}.png" for i in range(count)]
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write(
+        tmp_path / "photos", *many("north", "cat", 6), *many("north", "dog", 3), *many("south", "cat", 5), "top.png"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "layout"),
+    [
+        (["a/cat/1.png", "b/cat/2.png"], "domain/class"),
+        (["a/cat/2021/x/1.png", "b/cat/2022/y/2.png", "b/cat/2023/y/2.png"], "domain/class"),
+        (["cat/1.png", "dog/1.png"], "class"),
+        (["train/cat/1.png", "test/cat/1.png"], "split/class"),
+        (["Train/a/cat/1.png", "valid/a/cat/1.png"], "split/domain/class"),
+        (["a/train/cat/1.png", "b/test/cat/1.png"], "domain/split/class"),
+        (["train/cat/1.png"], "domain/class"),  # one folder called train is no split
+    ],
+)
+def test_what_folders_mean(tmp_path: Path, files: list[str], layout: str) -> None:
+    assert infer_layout(tmp_path, files) == layout
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ([], "but got none. Sort them into folders"),
+        (["1.png", "2.png"], "2 images without a class: they lie directly in the folder. Sort them"),
+        (["PACS/a/cat/1.png", "PACS/b/cat/1.png"], "one folder 'PACS' around everything. Name that one instead"),
+        (["fr/s1/cat/1.png", "de/s2/cat/1.png"], "one level deeper"),
+    ],
+)
+def test_folders_that_mean_nothing(tmp_path: Path, files: list[str], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        infer_layout(tmp_path / "mine", files)
+
+
+def test_a_folder_is_built_once_and_again_when_images_come(photos: Path) -> None:
+    made = open_or_build(photos)
+    assert (made.name, made.root, made.domains, made.classes) == (
+        "photos",
+        Path("data/photos"),
+        ("north", "south"),
+        ("cat", "dog"),
+    )
+    assert made.provenance["notes"] == ["1 image was ignored because not in folders domain/class: 'top.png'"]
+    assert (made.root / "source").resolve() == photos.resolve()
+    written = os.stat("data/photos/manifest.json").st_mtime_ns
+    assert open_or_build("photos").checksum == made.checksum
+    assert os.stat("data/photos/manifest.json").st_mtime_ns == written
+    write(photos, "south/dog/new.png", "south/dog/new2.png")
+    again = open_or_build("photos")
+    assert len(again) == len(made) + 2
+    assert (again.name, again.root.parent) == ("photos", Path("data"))
+    assert again.root != made.root
+    assert open_or_build("photos").root == again.root
+
+
+def test_a_folder_inside_the_data_home_keeps_its_files(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LTDS_DATA", str(photos.parent))
+    made = open_or_build(photos)
+    assert made.root.name.startswith("photos-")
+    assert not (photos / "manifest.json").exists()
+    assert dataset_name(Path("x/bestiary")) == "bestiary-images"
+
+
+def test_a_held_out_domain_is_tested_on_all_of_its_images(photos: Path) -> None:
+    made = open_or_build(photos)
+    assert made.whole_held_out
+    south = np.flatnonzero(made.domain_ids == 1)
+    tested = made.test_rows("south")
+    assert set(south) <= set(tested)
+    assert len(tested) == 5 + len(made.rows("test", "north"))
+    assert made.test_rows(None).tolist() == made.rows("test").tolist()
+    read = Manifest.read(made.root)
+    assert read.whole_held_out
+    given = write(photos.parent / "given", "train/cat/1.png", "test/cat/1.png")
+    assert not open_or_build(given).whole_held_out  # folders give the splits
+
+
+def test_both_ways_of_testing_on_a_whole_domain_exclude_each_other(photos: Path) -> None:
+    made = open_or_build(photos)
+    columns = (made.root, "x", made.classes, made.domains, made.paths, made.labels, made.domain_ids, made.split_ids)
+    with pytest.raises(DataError, match="test twice"):
+        Manifest(*columns, test_repeats=True, whole_held_out=True)
+    plain = Manifest(*columns)
+    assert plain.checksum != made.checksum
+    assert plain.test_rows("south").tolist() == plain.rows("test").tolist()
+
+
+def test_the_test_is_as_even_as_the_images_allow(tmp_path: Path) -> None:
+    assert split_counts(1000, 0.1, 0.2, most_test=12) == (100, 12)
+    assert split_counts(20, 0.1, 0.2, most_test=12) == (2, 4)
+    files = [*many("a", "cat", 200), *many("a", "dog", 80), *many("a", "elk", 5)]
+    manifest = preview(write(tmp_path / "photos", *files))
+    assert manifest.counts("test").tolist() == [[16, 16, 1]]  # a fifth of the pair in the middle
+
+
+def test_damaged_images_are_left_out_and_named(photos: Path) -> None:
+    (photos / "north/cat/0.png").write_bytes(b"")
+    made = open_or_build(photos)
+    assert made.provenance["left_out"] == {"north/cat/0.png": "an empty file (0 bytes)"}
+    assert len(made) == 13
+    assert open_or_build(photos).root == made.root
+
+
+def test_links_in_a_circle_end(photos: Path) -> None:
+    (photos / "north/cat/again").symlink_to(photos / "north")
+    (photos / "north/dog/self").symlink_to("self")
+    (photos / "north/loop").symlink_to(photos)
+    found = list(images_below(photos))
+    assert "north/cat/0.png" in found
+    assert open_or_build(photos).classes == ("cat", "dog")
+    assert read_folder(photos).config.layout == "domain/class"
+
+
+def test_names_in_any_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = write(tmp_path / "фото", *many("север", "猫", 3), *many("اليمن", "ñandú o'x", 3))
+    made = open_or_build(root)
+    assert made.classes == ("ñandú o'x", "猫")
+    assert Manifest.read(made.root).domains == ("север", "اليمن")
+
+
+def test_two_images_of_each_class(tmp_path: Path) -> None:
+    manifest = preview(write(tmp_path / "p", *many("a", "cat", 2), *many("b", "cat", 2), *many("a", "dog", 1)))
+    assert [len(manifest.rows(split)) for split in ("train", "val", "test")] == [3, 0, 2]
+
+
+def test_a_list_of_images(photos: Path) -> None:
+    rows = [f"{path},{path.split('/')[1]},{path.split('/')[0]}" for path in images_below(photos) if "/" in path]
+    (photos / "mine.csv").write_text("\n".join(["path,class,domain", *rows]))
+    made = open_or_build(photos / "mine.csv")
+    assert (made.name, len(made), made.root) == ("mine", 14, Path("data/mine"))
+    assert preview(photos / "mine.csv").split_ids.tolist() == made.split_ids.tolist()
+    (photos / "mine.csv").write_text("\n".join(["path,class,domain", *rows[1:]]))
+    assert len(open_or_build(photos / "mine.csv")) == 13
+
+
+def test_a_folder_of_images_is_no_dataset(photos: Path) -> None:
+    with pytest.raises(ImageFolderError, match="a folder of images without a manifest") as caught:
+        open_dataset(photos)
+    assert pickle.loads(pickle.dumps(caught.value)).source == photos
+    with pytest.raises(DataError, match="there is none"):
+        open_dataset("nowhere")
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
+def test_a_data_home_that_cannot_be_written_to(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = photos.parent / "closed"
+    home.mkdir(mode=0o500)
+    monkeypatch.setenv("LTDS_DATA", str(home))
+    with pytest.raises(DataError, match="LTDS_DATA"):
+        open_or_build(photos)
+
+
+def test_a_data_home_that_is_a_file(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (photos.parent / "file").write_text("")
+    monkeypatch.setenv("LTDS_DATA", str(photos.parent / "file"))
+    with pytest.raises(DataError, match="LTDS_DATA"):
+        open_or_build(photos)
