@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ltds.core.types import Clock as Clock
     from ltds.core.types import Prediction as Prediction
     from ltds.core.types import StepLoss as StepLoss
+    from ltds.data.datasets.by_name import build_data as build_data
+    from ltds.data.features import write_features as write_features
     from ltds.data.manifest import Manifest as Manifest
     from ltds.engine.load import load_model as load_model
     from ltds.engine.model import ImagePrediction as ImagePrediction
@@ -52,11 +54,13 @@ _MODULES = {
     "Settings": "ltds.core.config",
     "StepLoss": "ltds.core.types",
     "Task": "ltds.core.task",
+    "build_data": "ltds.data.datasets.by_name",
     "evaluate": "ltds.api",
     "list_methods": "ltds.methods.registry",
     "load_model": "ltds.engine.load",
     "report": "ltds.reporting.write",
     "train": "ltds.api",
+    "write_features": "ltds.data.features",
 }
 __all__ = ["__version__", *_MODULES]
 

@@ -1,0 +1,62 @@
+"""`build_data`: any dataset by the name of its builder, as `ltds data build NAME` does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from ltds.core.config import nested, parse
+from ltds.core.errors import ConfigError, nearest
+from ltds.core.progress import SILENT, Progress
+from ltds.data.datasets import config_type, find_builder
+from ltds.data.manifest import Manifest
+
+
+def build_data(
+    dataset: str,
+    /,
+    *,
+    out: str | Path,
+    settings: Mapping[str, Any] | None = None,
+    progress: Progress = SILENT,
+    **inputs: Any,
+) -> Manifest:
+    """Build a dataset in the folder `out`; one that is complete there is read, not built again.
+
+        photos = ltds.build_data("folder", source="photos", out="data/photos", settings={"layout": "domain/class"})
+
+    `dataset`: a name that the command `ltds data build` lists, or your own function as "package.module:function".
+    `inputs`: the other arguments of that builder, such as source. `settings`: its settings.
+    """
+    builder = find_builder(dataset)
+    parameters = inspect.signature(builder).parameters
+    _check_inputs(dataset, inputs, {name: p for name, p in parameters.items() if name not in _GIVEN})
+    config = config_type(builder)
+    given = {name: Path(value) if _is_path(builder, name) else value for name, value in inputs.items()}
+    if config is not None:
+        given["config"] = parse(config, nested(settings or {}))
+    elif settings:
+        raise ConfigError(f"Expected no settings, because '{dataset}' has none, but got {', '.join(settings)}.")
+    if "progress" in parameters:
+        given["progress"] = progress
+    return builder(Path(out), **given)
+
+
+_GIVEN = ("out", "config", "progress")
+
+
+def _check_inputs(dataset: str, inputs: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]) -> None:
+    for name in inputs.keys() - parameters.keys():
+        raise ConfigError(
+            f"Expected an argument of the dataset '{dataset}', but got '{name}'. {nearest(name, parameters)}"
+        )
+    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in inputs]
+    if missing:
+        wanted = ", ".join(f"argument '{name}'" for name in missing)
+        raise ConfigError(f"Expected {wanted} for the dataset '{dataset}', but got none. Add it.", arguments=missing)
+
+
+def _is_path(builder: Any, name: str) -> bool:
+    return get_type_hints(builder).get(name) is Path
