@@ -30,6 +30,8 @@ def bestiary(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
 def stand_in(name: str, folder: Path) -> Manifest:
     """A manifest with the name and the domains of a dataset whose images are not here."""
     domains = DOMAINS[name]
+    (folder / "semantics").mkdir(exist_ok=True)
+    (folder / "semantics" / "attributes.csv").write_text("class,legs,wings\na,4,0\n")
     columns = [np.zeros(len(domains), np.int64), np.arange(len(domains)), np.zeros(len(domains), np.int64)]
     return Manifest(folder, name, ("a",), domains, tuple(f"{d}.png" for d in domains), *columns)
 
