@@ -55,6 +55,10 @@ class TrainingError(LtdsError):
     """Training that cannot go on, such as a loss that became NaN."""
 
 
+class ExportError(LtdsError):
+    """A model that cannot be exported, or whose export does not compute the same."""
+
+
 def expected(thing: str, rule: str, got: object, remedy: str) -> str:
     """The standard sentence: "Expected <thing> to be <rule>, but got <value>. <Remedy.>"."""
     return f"Expected {thing} to be {rule}, but got {got}. {remedy}"

@@ -76,8 +76,14 @@ class Model:
         A model that was trained on precomputed features takes those instead, as an array (N,D).
         `top`: how many of the most probable classes to list. `threshold`: instead of the model's own.
         """
-        threshold = self.threshold if threshold is None else threshold
         logits = self.logits(images, batch_size=batch_size, progress=progress)
+        return self.interpret(logits, top=top, threshold=threshold)
+
+    def interpret(
+        self, logits: NDArray[np.float32], *, top: int = 5, threshold: float | None = None
+    ) -> list[ImagePrediction]:
+        """What `predict` says of images with these logits (N,C)."""
+        threshold = self.threshold if threshold is None else threshold
         known = np.array([c for c in range(len(self.classes)) if c not in self.task.open_classes])
         names = [self.classes[c] for c in known]
         return [_interpret(row, names, top, threshold) for row in logits[:, known].astype(np.float64)]

@@ -1,0 +1,82 @@
+"""Exports of a model, each a folder that is complete or absent: safetensors, ONNX, torch.export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+
+from ltds.core.errors import ConfigError, ExportError, nearest
+from ltds.core.files import atomic_folder, write_text
+from ltds.core.progress import SILENT, Progress
+from ltds.data.decode import ImageSource
+from ltds.engine.export import onnx_file, safetensors_folder, torch_program
+from ltds.engine.export.card import model_card
+from ltds.engine.export.comparison import RunExport, check_inputs, largest_difference
+from ltds.engine.export.graph import cpu_copy
+from ltds.engine.model import Model
+from ltds.engine.model_directory import write_description
+
+ExportFormat = Literal["safetensors", "onnx", "torch-export"]
+WriteExport = Callable[[Path, Model, torch.Tensor], RunExport]
+WRITERS: dict[str, WriteExport] = {
+    "safetensors": safetensors_folder.write,
+    "onnx": onnx_file.write,
+    "torch-export": torch_program.write,
+}
+LIMIT = 1e-3  # largest relative difference between the export and the model
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """A finished export: its folder and files, and how it was checked.
+
+    `difference`: the largest one between its outputs and the model's, relative to values above 1, absolute below.
+    """
+
+    folder: Path
+    to: str
+    files: tuple[str, ...]
+    difference: float
+    checked_on: str
+
+
+def export(
+    model: Model, out: Path, to: str, check: Sequence[ImageSource] = (), progress: Progress = SILENT
+) -> ExportResult:
+    """Write a model to the new folder `out`, and compare what was written with the model."""
+    if to not in get_args(ExportFormat):
+        raise ConfigError(f"Expected argument 'to' to name a format, but got '{to}'. {nearest(to, WRITERS)}")
+    model = cpu_copy(model)
+    inputs = check_inputs(model, check)
+    kind = "input" if len(check) else "random input"
+    checked_on = f"{len(inputs)} {kind}{'s' * (len(inputs) != 1)}"
+    try:
+        with progress.track(f"Exporting to {to}", 3) as advance, atomic_folder(out) as folder:
+            run = WRITERS[to](folder, model, inputs)
+            advance(note="checking")
+            difference = largest_difference(model, run, inputs)
+            if not difference <= LIMIT:
+                raise ExportError(
+                    f"Expected the export to compute the same as the model up to {LIMIT:g}, but got a difference of "
+                    f"{difference:g} on {checked_on}. Nothing was written. Export to another format, and please report "
+                    "this with the name of the method and of the backbone."
+                )
+            advance(note="describing")
+            write_description(folder, model.stored)
+            write_text(folder / "README.md", model_card(model.stored, to, difference, checked_on))
+            files = tuple(sorted(file.name for file in folder.iterdir()))
+            advance()
+    except FileExistsError as error:
+        raise ExportError(
+            f"Expected '{out}' to be a new folder, but there is something already. Delete it, or choose another folder."
+        ) from error
+    except OSError as error:
+        raise ExportError(
+            f"Expected to be able to write '{out}', but the system says: {error.strerror or error}. Nothing was "
+            "written. Check the permissions and the space left, or choose another folder."
+        ) from error
+    return ExportResult(out, to, files, difference, checked_on)

@@ -1,0 +1,153 @@
+"""The model card: what a model was trained on, how good it is and on how many images that rests, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltds.core.task import Task
+from ltds.engine.model_record import UnknownRule
+from ltds.engine.preprocessing import FeaturePreprocessing
+from ltds.engine.stored_model import StoredModel
+from ltds.evaluation.class_groups import SHOTS, shot_groups
+
+FEW = 50  # below this many images an accuracy may be off by 14 points and more (95 %)
+SHOT_MEANING = {"many": "more than 100", "medium": "20 to 100", "few": "fewer than 20"}
+
+
+def model_card(model: StoredModel, to: str, difference: float, checked_on: str) -> str:
+    """README.md of an exported model, in Markdown."""
+    parts = [
+        _purpose(model),
+        _use(to),
+        _data(model.task),
+        _method(model),
+        _results(model),
+        _unknown(model.record.unknown),
+    ]
+    parts += [_limits(model.task), _check(to, difference, checked_on)]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _purpose(model: StoredModel) -> Iterator[str]:
+    known = len(model.task.classes) - len(model.task.open_classes)
+    yield f"# {model.config.method_name} on {model.task.name}"
+    yield f'This model names the class of an image, one of {known}, or says "unknown".'
+
+
+def _use(to: str) -> Iterator[str]:
+    yield "## How to use it"
+    if to == "safetensors":
+        yield from ("```python", "import ltds", 'model = ltds.load_model("THIS_FOLDER")')
+        yield from ('model.predict(["a.jpg", "b.png"])', "```")
+        yield "or `ltds predict THIS_FOLDER IMAGES`. Loading it runs no code from this folder."
+    elif to == "onnx":
+        yield "`python predict_onnx.py a.jpg b.png` needs numpy, Pillow and onnxruntime, and nothing of ltds."
+        yield 'Classes, preprocessing and the threshold for "unknown" are in `model.json`.'
+    else:
+        yield '`torch.export.load("model.pt2").module()` maps inputs to logits, probabilities, features.'
+        yield 'Classes, preprocessing and the threshold for "unknown" are in `model.json`.'
+
+
+def _data(task: Task) -> Iterator[str]:
+    counts = task.class_counts
+    trained = counts[counts > 0]
+    yield "## Data"
+    yield (
+        f"Trained on {int(counts.sum())} images of {len(trained)} classes of the dataset {task.name}, from "
+        f"{len(task.sources)} domains: "
+        + ", ".join(f"{d} ({int(n)})" for d, n in zip(task.sources, task.counts.sum(axis=1), strict=True))
+        + "."
+    )
+    if len(trained):
+        yield f"The largest class has {int(trained.max())} training images, the smallest {int(trained.min())}."
+    if task.held_out is not None:
+        yield f"The domain {task.held_out} was kept apart: the model has seen no image of it."
+    if task.open_classes:
+        yield f"Without a training image, so never named: {', '.join(task.classes[c] for c in task.open_classes)}."
+    groups = np.array(shot_groups(task))
+    yield (
+        "Classes by number of training images: "
+        + ", ".join(f"{int((groups == shot).sum())} {shot} ({SHOT_MEANING[shot]})" for shot in SHOTS)
+        + "."
+    )
+
+
+def _method(model: StoredModel) -> Iterator[str]:
+    config = model.config
+    yield "## Method"
+    yield f"{config.method_name}: {config.method_entry.summary}"
+    file = Path(config.backbone.weights).name
+    weights = f", started from the weights {file}" if file else ""
+    of_features = isinstance(model.record.preprocessing, FeaturePreprocessing)
+    inputs = "on precomputed features" if of_features else f"on images of {config.data.size} pixels"
+    yield f"Network {config.backbone.name}{weights}, {inputs}. All settings are in `model.json`."
+
+
+def _results(model: StoredModel) -> Iterator[str]:
+    yield "## How good it is"
+    if not model.scores:
+        yield "No test results were stored with this model."
+        return
+    yield (
+        "On test images. Accuracy: the share of images of known classes whose class is named correctly, before the "
+        'model may say "unknown". Macro accuracy: the mean over classes, so that rare ones count as much as common '
+        "ones. AUROC: how often an image of a known class gets a higher confidence than one of an unknown class (50 % "
+        "is chance)."
+    )
+    yield ""
+    rows = []
+    for domain, row in model.scores["per_domain"].items():
+        name = f"{domain} (never trained on)" if domain == model.task.held_out else domain
+        cells = (_percent(row["accuracy"]), _percent(row["macro_accuracy"]), _percent(row["auroc"]))
+        rows.append([name, cells[0], cells[1], str(row["known_images"]), cells[2], str(row["open_images"])])
+    yield from _table(["domain", "accuracy", "macro accuracy", "images", "AUROC", "images of unknown classes"], rows)
+    yield ""
+    shots = model.scores["per_shot"]
+    rows = [
+        [f"{s} ({SHOT_MEANING[s]} training images)", _percent(v["accuracy"]), str(v["classes"]), str(v["images"])]
+        for s, v in shots.items()
+    ]
+    yield from _table(["classes with", "macro accuracy", "classes", "images"], rows)
+    yield ""
+    yield f"Where a number rests on fewer than {FEW} images, it says little."
+
+
+def _unknown(rule: UnknownRule) -> Iterator[str]:
+    yield '## When it says "unknown"'
+    if rule.threshold is None:
+        yield "Never: there were no validation images to choose a threshold on. Give one of your own when you predict."
+        return
+    yield f"When the score {rule.score} is below {rule.threshold:.6g}. Rule: {rule.rule} (split: {rule.split})."
+
+
+def _limits(task: Task) -> Iterator[str]:
+    yield "## Limits"
+    yield "- It was tested on the images counted above. On images of another origin expect less, and measure it there."
+    yield "- It knows no class but those in `model.json`. Images of other classes are often named as one of these."
+    yield "- A confidence is the model's own estimate, not a measured probability of being right."
+    rare = int(((task.class_counts > 0) & (task.class_counts < 20)).sum())
+    if rare:
+        yield f"- {rare} classes have fewer than 20 training images: check their predictions by eye."
+
+
+def _check(to: str, difference: float, checked_on: str) -> Iterator[str]:
+    yield "## Export"
+    yield (
+        f"Written by ltds as {to}, run again and compared with the original on {checked_on}: largest difference "
+        f"{difference:.2g}."
+    )
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield f"|{'---|' * len(header)}"
+    for row in rows:
+        yield f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |"
+
+
+def _percent(share: float | None) -> str:
+    return "none" if share is None else f"{100 * share:.1f} %"

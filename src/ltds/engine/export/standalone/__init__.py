@@ -1,0 +1,1 @@
+"""Scripts that are copied next to an ONNX export. They import nothing of ltds."""

@@ -1,0 +1,27 @@
+"""Name the class of feature vectors, or "unknown". Needs numpy and onnxruntime: python predict_onnx.py vectors.npy"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+HERE = Path(__file__).parent
+MODEL = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
+
+
+def main(file: str) -> None:
+    vectors = np.load(file, allow_pickle=False).astype(np.float32)  # (N,D)
+    session = onnxruntime.InferenceSession(str(HERE / "model.onnx"), providers=["CPUExecutionProvider"])
+    inputs = vectors / np.float32(MODEL["preprocessing"]["scale"])
+    logits, shares, _ = session.run(None, {"inputs": inputs})
+    known = np.array([name not in MODEL["open_classes"] for name in MODEL["classes"]])
+    threshold = MODEL["unknown"]["threshold"]
+    for row, (scores, share) in enumerate(zip(logits, shares, strict=True)):
+        unknown = threshold is not None and scores[known].max() < threshold
+        print(row, "unknown" if unknown else MODEL["classes"][share.argmax()], f"{share.max():.4f}", sep="\t")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,43 @@
+"""StoredModel: all that a run or a model directory says about a model, besides its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ltds.core.task import Task
+from ltds.engine.config import RunConfig
+from ltds.engine.model_record import ModelRecord
+from ltds.evaluation.class_groups import SHOTS
+from ltds.semantics.embeddings import ClassEmbeddings
+
+
+@dataclass(frozen=True, eq=False)
+class StoredModel:
+    """What rebuilds a method, prepares its inputs and reads its outputs; and what its model card tells.
+
+    `scores`: the test results (see `scores_of`), empty where they are not known. `data_checksum`: that of the
+    manifest it was trained on.
+    """
+
+    config: RunConfig
+    task: Task
+    record: ModelRecord
+    embeddings: ClassEmbeddings | None
+    scores: dict[str, Any]
+    data_checksum: str
+
+
+def scores_of(metrics: dict[str, Any]) -> dict[str, Any]:
+    """The results in a metrics.json, by domain and by shot group, each with the number of images it rests on."""
+    numbers = ("accuracy", "macro_accuracy", *SHOTS, "auroc", "known_images", "open_images")
+    per_shot = {}
+    for shot in SHOTS:
+        rows = [row for row in metrics["per_class"] if row["shot"] == shot]
+        images = sum(row["images"] for row in rows)
+        per_shot[shot] = {"accuracy": metrics["summary"][shot], "classes": len(rows), "images": images}
+    return {
+        "summary": metrics["summary"],
+        "per_domain": {domain: {name: row[name] for name in numbers} for domain, row in metrics["per_domain"].items()},
+        "per_shot": per_shot,
+    }

@@ -1,0 +1,254 @@
+"""Exports: a folder that loads without data and run, graphs that compute the same, nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from ltds.core.errors import CheckpointError, ConfigError, DataError, ExportError
+from ltds.core.runs import RunDirectory
+from ltds.data.features import write_features
+from ltds.data.manifest import Manifest
+from ltds.engine.export import LIMIT
+from ltds.engine.load import load_model
+from ltds.engine.loop import train
+from ltds.engine.model import Model
+from toy import recorded, toy_session
+
+METHODS = ["agg", "la-posthoc", "tau-norm", "ncm", "lws", "cumix-embeddings", "daml", "epi-fcr", "mixstyle", "ltds"]
+
+
+def trained(manifest: Manifest, path: Path, name: str = "agg", **groups: dict[str, object]) -> RunDirectory:
+    session = toy_session(manifest, name, **groups)
+    run = recorded(session, path)
+    train(session, run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    return trained(toy, tmp_path_factory.mktemp("agg") / "run")
+
+
+@pytest.fixture
+def model(run: RunDirectory) -> Model:
+    return load_model(run.path, device="cpu")
+
+
+def images_of(toy: Manifest, count: int = 6) -> list[Path]:
+    return [toy.root / toy.paths[row] for row in toy.rows("test")[:count]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_exported_and_computes_the_same(toy: Manifest, tmp_path: Path, method: str) -> None:
+    run = trained(toy, tmp_path / "run", method)
+    model = load_model(run.path, device="cpu")
+    logits = model.logits(images_of(toy))
+    result = model.export(tmp_path / "onnx", to="onnx", check=images_of(toy))
+    assert result.difference <= 1e-5 < LIMIT
+    assert result.checked_on == "6 inputs"
+    assert model.export(tmp_path / "model").difference == 0
+    shutil.rmtree(run.path)
+    np.testing.assert_array_equal(load_model(tmp_path / "model", device="cpu").logits(images_of(toy)), logits)
+
+
+@pytest.mark.parametrize("method", ["ncm", "daml"])  # both have a flag; torch.export takes seconds
+def test_torch_export_computes_the_same(toy: Manifest, tmp_path: Path, method: str) -> None:
+    model = load_model(trained(toy, tmp_path / "run", method).path, device="cpu")
+    result = model.export(tmp_path / "pt2", to="torch-export", check=images_of(toy))
+    assert result.difference <= 1e-5
+    assert result.files == ("README.md", "model.json", "model.pt2")
+
+
+def test_a_model_directory_says_the_same(
+    toy: Manifest, run: RunDirectory, model: Model, tmp_path: Path
+) -> None:
+    result = model.export(tmp_path / "model")
+    assert result.files == ("README.md", "model.json", "model.safetensors")
+    again = load_model(tmp_path / "model", device="cpu")
+    assert again.predict(images_of(toy)) == model.predict(images_of(toy))
+    assert again.task.to_dict() == model.task.to_dict()
+    assert again.record.unknown == model.record.unknown
+    text = (tmp_path / "model" / "model.json").read_text()
+    assert str(toy.root) not in text
+    content = json.loads(text)
+    assert content["classes"] == list(toy.classes)
+    assert content["open_classes"] == ["fox"]
+    accuracy = run.read_metrics()["per_domain"]["wax"]["accuracy"]
+    assert content["scores"]["per_domain"]["wax"]["accuracy"] == accuracy
+    assert content["scores"]["per_shot"]["few"] == {
+        "accuracy": run.read_metrics()["summary"]["few"],
+        "classes": 5,
+        "images": 45,
+    }
+    second = again.export(tmp_path / "second")
+    assert (second.folder / "model.json").read_text() == text
+
+
+def test_the_card_gives_results_with_their_images(run: RunDirectory, model: Model, tmp_path: Path) -> None:
+    model.export(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text()
+    wax = run.read_metrics()["per_domain"]["wax"]
+    shown = f"| wax (never trained on) | {100 * wax['accuracy']:.1f} % | {100 * wax['macro_accuracy']:.1f} % | 15 |"
+    assert shown in card
+    assert "Trained on 38 images of 5 classes of the dataset toy, from 2 domains: ink (22), oil (16)." in card
+    assert "so never named: fox" in card
+    assert f"is below {model.threshold:.6g}" in card
+
+
+SHIELD = "import sys, runpy; sys.modules['ltds'] = sys.modules['torch'] = None; sys.argv = sys.argv[1:]; "
+
+
+def run_script(folder: Path, *words: object) -> list[list[str]]:
+    """The lines of predict_onnx.py, run where neither ltds nor torch can be imported."""
+    code = SHIELD + "runpy.run_path(sys.argv[0], run_name='__main__')"
+    command = [sys.executable, "-c", code, str(folder / "predict_onnx.py"), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def test_the_script_next_to_the_onnx_file_predicts_without_ltds(toy: Manifest, model: Model, tmp_path: Path) -> None:
+    model.export(tmp_path / "onnx", to="onnx")
+    files = images_of(toy, 12)
+    lines = run_script(tmp_path / "onnx", *files)
+    assert [line[0] for line in lines] == [str(file) for file in files]
+    for line, answer in zip(lines, model.predict(files), strict=True):
+        assert line[1] == answer.label
+        assert float(line[2]) == pytest.approx(answer.confidence, abs=1e-4)
+
+
+def photo(file: Path, width: int, height: int, mode: str = "RGB", **options: object) -> Path:
+    """A picture with smooth and sharp parts."""
+    y, x = np.mgrid[0:height, 0:width]
+    channels = [128 + 100 * np.sin(x / 9), 128 + 100 * np.cos(y / 7), 255 * ((x // 16 + y // 16) % 2)]
+    Image.fromarray(np.stack(channels, axis=2).astype(np.uint8)).convert(mode).save(file, **options)
+    return file
+
+
+def test_the_script_prepares_images_as_evaluation_does(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy, data={"root": str(toy.root), "held_out": "wax", "size": 56, "batch_size": 8})
+    recorded_run = recorded(session, tmp_path / "run")
+    train(session, recorded_run)
+    model = load_model(tmp_path / "run", device="cpu")
+    model.export(tmp_path / "onnx", to="onnx")
+    turned = Image.Exif()
+    turned[274] = 6
+    files = [
+        photo(tmp_path / "large.jpg", 900, 700),
+        photo(tmp_path / "wide.png", 300, 80),
+        photo(tmp_path / "small.png", 30, 40),
+        photo(tmp_path / "turned.jpg", 400, 300, exif=turned),
+        photo(tmp_path / "grey.png", 100, 90, "L"),
+    ]
+    code = SHIELD + (
+        "import numpy; names = runpy.run_path(sys.argv[0]); "
+        "numpy.save(sys.argv[1], numpy.stack([names['network_input'](f) for f in sys.argv[2:]]))"
+    )
+    script, out = str(tmp_path / "onnx" / "predict_onnx.py"), str(tmp_path / "inputs.npy")
+    subprocess.run([sys.executable, "-c", code, script, out, *map(str, files)], check=True)
+    ours = model.record.preprocessing(files).numpy()
+    levels = np.abs(np.load(out) - ours) * 255 * np.array([0.229, 0.224, 0.225])[:, None, None]
+    assert levels.max() <= 1.01, "at most one of 256 brightness levels"
+    assert levels.mean() < 0.02
+
+
+def test_a_model_of_features_is_exported(toy: Manifest, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(len(toy), 7)).astype(np.float16)
+    write_features(tmp_path / "f.npz", vectors, toy.paths)
+    data = {"root": str(toy.root), "held_out": "wax", "features": str(tmp_path / "f.npz"), "batch_size": 8}
+    from ltds.engine.assemble import assemble
+    from ltds.engine.config import resolve
+
+    config = resolve(
+        {"data": data, "schedule": {"epochs": 1, "steps_per_epoch": 2}, "run": {"threads": 1, "device": "cpu"}}
+    )
+    session = assemble(config, toy)
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    model = load_model(run.path, device="cpu")
+    inputs = vectors[:5].astype(np.float32)
+    model.export(tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model", device="cpu").logits(inputs), model.logits(inputs))
+    assert model.export(tmp_path / "onnx", to="onnx", check=inputs).difference <= 1e-5
+    np.save(tmp_path / "v.npy", inputs)
+    assert [line[1] for line in run_script(tmp_path / "onnx", tmp_path / "v.npy")] == [
+        answer.label for answer in model.predict(inputs)
+    ]
+
+
+def test_exports_that_cannot_be_made_leave_nothing(model: Model, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Expected argument 'to' .* but got 'onxx'. Did you mean 'onnx'"):
+        model.export(tmp_path / "out", to="onxx")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="nothing: it does not exist"):
+        model.export(tmp_path / "out", check=["nosuch.jpg"])
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(ExportError, match=r"to be a new folder, but there is something already"):
+        model.export(tmp_path / "full")
+    assert sorted(file.name for file in tmp_path.rglob("*")) == ["full", "mine.txt"]
+
+
+def test_a_wrong_export_is_refused(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ltds.engine.export import safetensors_folder
+
+    def wrong(*arguments: object) -> None:
+        safetensors_folder_write_weights(*arguments)
+        arguments[1].classifier.bias.data += 1  # type: ignore[attr-defined]
+
+    safetensors_folder_write_weights = safetensors_folder.write_weights
+    monkeypatch.setattr(safetensors_folder, "write_weights", wrong)
+    with pytest.raises(ExportError, match=r"but got a difference of .* on 5 random inputs. Nothing was written"):
+        model.export(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("to", ["safetensors", "onnx"])
+def test_a_full_disk_is_said_in_words_and_leaves_nothing(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ExportError, match=r"the system says: No space left on device. Nothing was written"):
+        model.export(tmp_path / "out", to=to)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_hold_no_model_say_so(model: Model, tmp_path: Path) -> None:
+    model.export(tmp_path / "onnx", to="onnx")
+    with pytest.raises(CheckpointError, match="an export for other programs"):
+        load_model(tmp_path / "onnx")
+    model.export(tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    content = json.loads((tmp_path / "model" / "model.json").read_text())
+    (tmp_path / "model" / "model.json").write_text(json.dumps({**content, "training": {}}))
+    with pytest.raises(CheckpointError, match="to be a model directory of ltds, but got KeyError"):
+        load_model(tmp_path / "model")
+    content["settings"]["backbone"]["name"] = "os:abort"
+    (tmp_path / "model" / "model.json").write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=r"they name the module 'os'"):
+        load_model(tmp_path / "model")
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(CheckpointError, match=r"to hold the weights of a model, but it could not be read"):
+        load_model(tmp_path / "model")
+
+
+def test_a_network_of_one_batch_size_only_is_refused(model: Model, tmp_path: Path) -> None:
+    class Fixed(torch.nn.Module):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return images.mean(dim=(2, 3)).reshape(-1).reshape(images.numel() // 768, 3).repeat(1, 6)[:, :16]
+
+    model.method.backbone = Fixed()
+    assert model.export(tmp_path / "out", to="onnx").difference <= 1e-5
