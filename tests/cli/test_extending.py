@@ -74,7 +74,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
 
 
 def train(command: Command, toy: ltds.Manifest, out: str, *settings: str, method: str = "agg") -> ltds.RunDirectory:
-    words = ["--data", str(toy.root), "--held-out", "wax", "--out", out, "--method", method, *QUICK]
+    words = [str(toy.root), "--held-out", "wax", "--out", out, "--method", method, *QUICK]
     done = command("train", *words, *(word for pair in settings for word in ("--set", pair)))
     assert done.returncode == 0, done.stderr
     return ltds.RunDirectory(Path(out))

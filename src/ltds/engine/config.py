@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ltds.core.config import Settings, check, listing, merge
 from ltds.core.errors import ConfigError
+from ltds.core.trust import require_trust
 from ltds.data.datasets import find_recipe
+from ltds.engine.frozen import check_frozen
 from ltds.engine.settings import (
     AveragingSettings,
     DataSettings,
@@ -47,12 +49,16 @@ class RunConfig:
         return {"method": {"name": self.method_name, **self.method.model_dump(mode="json")}, **groups}
 
 
-def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
+def resolve(*layers: Mapping[str, Any], dataset: str = "", trust: Iterable[str] | None = None) -> RunConfig:
     """The config that these tables make, later ones over earlier ones, over the recipe of the dataset.
 
     Every mistake is reported at once: in the shared groups, in the method's name and in its settings.
+    `trust`: where a layer was read from a file, the modules that may be imported for it; None: the caller wrote all
+    layers, so what they name is imported.
     """
     given = merge({"data": {}}, *layers)
+    if trust is not None:
+        require_trust(given, trust)
     recipe = find_recipe(dataset)
     suited = dict(recipe.settings)
     if isinstance(given.get("backbone"), Mapping) and "name" in given["backbone"]:
@@ -82,6 +88,7 @@ def resolve(*layers: Mapping[str, Any], dataset: str = "") -> RunConfig:
             settings = _with_recipe(entry.method.Config, recipe.with_embeddings, method) or settings
     if common is None or settings is None:
         raise ConfigError(listing(problems))
+    check_frozen(common)
     return RunConfig(
         **{group: getattr(common, group) for group in SharedSettings.model_fields}, method_name=name, method=settings
     )
