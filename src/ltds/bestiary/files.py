@@ -61,9 +61,11 @@ def _is_complete(file: Path, size: int) -> bool:
     if not file.is_file():
         return False
     try:
-        with Image.open(file) as image:
+        with Image.open(file, formats=["PNG"]) as image:
+            if image.size != (size, size):
+                return False
             image.load()
-            return image.size == (size, size)
+            return True
     except OSError:
         return False
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
@@ -17,6 +20,13 @@ if TYPE_CHECKING:  # processes that only decode start sooner without it
     from torch import Tensor
 
 ImageSource = str | Path | bytes | Image.Image  # a file, its content, or a Pillow image
+
+# The content of a file chooses its decoder, not its name: without this list, PostScript bytes named cat.jpg would start
+# Ghostscript. All of these are decoded inside Pillow; its JPEG reader also takes the MPO files of cameras.
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM")
+PLUGIN_FORMATS = ("AVIF", "HEIF")  # where this Pillow has them
+MOST_PIXELS = 89_478_485  # of one image: the number above which Pillow warns
+MANY_PIXELS = 24_000_000  # larger images are decoded one at a time, over all processes: they take up to a gigabyte
 
 REMEDY = (
     "Copy the file again from its source, or leave it out: in a dataset, delete its line from manifest.csv "
@@ -72,11 +82,57 @@ def decoded(source: ImageSource, size: int | None) -> Image.Image:
     except FileNotFoundError as error:
         raise DataError(expected(f"image '{path}'", "a file", "nothing: it does not exist", REMEDY)) from error
     except UnidentifiedImageError as error:
-        got = "an empty file (0 bytes)" if _is_empty(source) else "a file that is no image Pillow can read"
+        kinds = ", ".join((*FORMATS, *PLUGIN_FORMATS))
+        got = "an empty file (0 bytes)" if _is_empty(source) else f"a file that is none of {kinds}"
         raise DataError(expected(f"image '{path}'", "a readable image", got, REMEDY)) from error
     # Pillow's plugins raise all of these on damaged files; SyntaxError is its word for a broken header.
-    except (OSError, SyntaxError, ValueError, IndexError, EOFError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, IndexError, EOFError) as error:
         raise DataError(expected(f"image '{path}'", "a complete, readable image", f"'{error}'", REMEDY)) from error
+
+
+def open_image(source: str | Path | IO[bytes]) -> Image.Image:
+    """`PIL.Image.open` for files from strangers: only images of FORMATS, and of at most MOST_PIXELS pixels.
+
+    Nothing is decoded yet: a small file that would unpack to gigabytes is refused by its header.
+    """
+    name = source if isinstance(source, str | Path) else f"<{type(source).__name__}>"
+    try:
+        image = _identified(source)
+    except Image.DecompressionBombError as error:
+        raise _too_many_pixels(name, f"'{error}'") from error
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        image.close()
+        raise _too_many_pixels(name, f"{width} x {height} = {width * height / 1e6:.0f} million")
+    return image
+
+
+def _identified(source: str | Path | IO[bytes]) -> Image.Image:
+    try:
+        return Image.open(source, formats=FORMATS)
+    except UnidentifiedImageError:
+        Image.init()
+        more = [name for name in PLUGIN_FORMATS if name in Image.OPEN]
+        if not more:
+            raise
+        return Image.open(source, formats=more)
+
+
+def _too_many_pixels(name: str | Path, got: str) -> DataError:
+    remedy = "If it is what it should be, put a smaller copy in its place; otherwise leave it out."
+    return DataError(expected(f"image '{name}'", f"of at most {MOST_PIXELS / 1e6:.0f} million pixels", got, remedy))
+
+
+@contextmanager
+def _one_at_a_time(image: Image.Image) -> Iterator[None]:
+    """Let only one thread of one process at a time decode a large image. The lock is on this source file."""
+    if image.width * image.height <= MANY_PIXELS:
+        yield
+        return
+    with open(__file__, "rb") as lock:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _is_empty(source: ImageSource) -> bool:
@@ -89,7 +145,7 @@ def _opened(source: ImageSource) -> Image.Image:
         if content is None:
             return source.copy()  # the caller's image must not change
         source = content
-    return Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+    return open_image(io.BytesIO(source) if isinstance(source, bytes) else source)
 
 
 def _unread_content(image: Image.Image) -> bytes | None:
@@ -105,7 +161,7 @@ def _unread_content(image: Image.Image) -> bytes | None:
 
 
 def _decode(source: ImageSource, path: str | Path, size: int | None) -> Image.Image:
-    with _opened(source) as file:
+    with _opened(source) as file, _one_at_a_time(file):
         wanted = _wanted(file.size, size)
         drafted = file.draft(None, (2 * wanted[0], 2 * wanted[1]))  # None for anything but a JPEG
         file.load()

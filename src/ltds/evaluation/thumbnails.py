@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltds.core.array_files import read_arrays
 from ltds.core.files import atomic
 from ltds.data.decode import open_image
 
@@ -44,8 +44,7 @@ def save_thumbnails(file: Path, images: Thumbnails) -> None:
 def load_thumbnails(file: Path) -> Thumbnails:
     """The thumbnails in this file; none if it is missing or damaged, because only figures need them."""
     try:
-        with np.load(file, allow_pickle=False) as stored:
-            images = {int(name): stored[name] for name in stored.files}
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+        images = {int(name): array for name, array in read_arrays(file).items()}
+    except (OSError, ValueError):
         return {}
     return {row: image for row, image in images.items() if image.dtype == np.uint8 and image.shape[2:] == (3,)}

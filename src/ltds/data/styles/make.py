@@ -19,7 +19,7 @@ from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic
 from ltds.core.parallel import run_chunks
 from ltds.core.progress import SILENT, Advance, Progress
-from ltds.data.decode import decode
+from ltds.data.decode import decode, open_image
 from ltds.data.styles import Style, load_style
 
 CHUNK = 4  # batches that a worker takes at a time
@@ -117,7 +117,7 @@ def _chunks(jobs: Iterable[StyleJob], most: int) -> Iterator[list[StyleJob]]:
 def _stored_size(file: Path) -> tuple[int, int]:
     """(w,h) as the file's header says; (0,0) where it cannot be read: decoding will say why."""
     try:
-        with Image.open(file) as image:
+        with open_image(file) as image:
             return image.size
     except Exception:  # Pillow's plugins raise anything on a damaged header
         return 0, 0

@@ -1,0 +1,65 @@
+"""Arrays in .npy and .npz files from anywhere: no pickles, and every length is compared with the file first."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+
+class ArrayFileError(ValueError):
+    """A file of arrays that is damaged, or another kind of file."""
+
+
+def read_array(file: Path) -> NDArray[Any]:
+    """The array in a .npy file. Raises OSError if it cannot be opened, ArrayFileError if it cannot be understood."""
+    with file.open("rb") as stream:
+        try:
+            return _array(stream, file.stat().st_size)
+        except Exception as error:  # numpy raises anything on a damaged header
+            raise _damaged(error) from error
+
+
+def read_arrays(file: Path) -> dict[str, NDArray[Any]]:
+    """The arrays in a .npz file by name. Raises OSError if it cannot be opened, ArrayFileError if it is damaged."""
+    with file.open("rb") as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                return {member.filename.removesuffix(".npy"): _member(archive, member) for member in archive.infolist()}
+        except Exception as error:  # and so does zipfile on a damaged archive
+            raise _damaged(error) from error
+
+
+def _damaged(error: Exception) -> ArrayFileError:
+    if isinstance(error, ArrayFileError):
+        return error
+    return ArrayFileError(f"{type(error).__name__}: {str(error)[:200]}")
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    with archive.open(member) as stream:
+        array = _array(stream, member.file_size)
+        if stream.read(1):  # reading to the end also compares the checksum
+            raise ArrayFileError(f"more in '{member.filename}' than an array")
+        return array
+
+
+def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
+    """The array that starts here, in at most `size` bytes."""
+    version = npy.read_magic(stream)
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read_header(stream)
+    if dtype.hasobject:
+        raise ArrayFileError("pickled objects, which are not read because they could run code")
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or count * dtype.itemsize > size:
+        raise ArrayFileError(f"a header for {count * dtype.itemsize} bytes in a file of {size}")
+    content = stream.read(count * dtype.itemsize)
+    if len(content) < count * dtype.itemsize:
+        raise ArrayFileError(f"{len(content)} bytes of {count * dtype.itemsize}")
+    return np.frombuffer(bytearray(content), dtype, count).reshape(shape, order="F" if fortran else "C")
