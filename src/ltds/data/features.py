@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import zipfile
+import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltds.core.array_files import read_arrays
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic, sha256
 from ltds.data.manifest import Manifest
@@ -20,10 +22,14 @@ LAYOUT = "Expected layout: an .npz with 'features' (N,D) and 'paths' (N), the pa
 
 @dataclass(frozen=True)
 class FeatureVectors:
-    """`values` (rows of the manifest, D) float32, finite; `checksum` of the file they came from."""
+    """`values` (rows of the manifest, D) float32, finite; `checksum` of the file they came from.
+
+    `provenance`: how they were computed, where the file says so.
+    """
 
     values: NDArray[np.float32]
     checksum: str
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def dim(self) -> int:
@@ -32,29 +38,38 @@ class FeatureVectors:
     @classmethod
     def read(cls, file: Path, manifest: Manifest) -> FeatureVectors:
         """The vectors of a file, in the order of the manifest's rows."""
-        features, paths = _arrays(file)
+        features, paths, provenance = _arrays(file)
         rows = _rows_by_path(paths, manifest.paths, file)
         values = np.ascontiguousarray(features[rows], dtype=np.float32)
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
             got = f"NaN or infinity for '{manifest.paths[row]}'"
             raise DataError(expected(f"the features in '{file}'", "finite", got, "Compute them again."))
-        return cls(values, sha256(file))
+        return cls(values, sha256(file), provenance)
 
 
-def write_features(file: Path, features: NDArray[np.floating], paths: Sequence[str]) -> None:
-    """Write the layout that `FeatureVectors.read` reads; half precision keeps the file small."""
+def write_features(
+    file: Path, features: NDArray[np.floating], paths: Sequence[str], provenance: Mapping[str, Any] | None = None
+) -> None:
+    """Write the layout that `FeatureVectors.read` reads; half precision keeps the file small.
+
+    `provenance`: how they were computed, as JSON values.
+    """
+    columns = {"features": np.asarray(features, np.float16), "paths": np.asarray(paths)}
+    if provenance:
+        columns["provenance"] = np.asarray(json.dumps(provenance))
     with atomic(file) as stream:
-        np.savez(stream, features=np.asarray(features, np.float16), paths=np.asarray(paths))
+        np.savez(stream, **columns)  # type: ignore[arg-type]
 
 
-def _arrays(file: Path) -> tuple[NDArray[np.floating], list[str]]:
+def _arrays(file: Path) -> tuple[NDArray[np.floating], list[str], dict[str, Any]]:
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            features, paths = archive["features"], archive["paths"]
+        archive = read_arrays(file)
+        features, paths = archive["features"], archive["paths"]
+        provenance = json.loads(str(archive["provenance"])) if "provenance" in archive else {}
     except FileNotFoundError as error:
         raise DataError(expected(f"'{file}'", "a file of features", "nothing: it does not exist", LAYOUT)) from error
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, ValueError) as error:
         raise DataError(expected(f"'{file}'", "a file of features", f"'{error}'", LAYOUT)) from error
     if features.ndim != 2 or not np.issubdtype(features.dtype, np.floating) or features.shape[1] == 0:
         got = f"an array {features.shape} of {features.dtype}"
@@ -62,7 +77,7 @@ def _arrays(file: Path) -> tuple[NDArray[np.floating], list[str]]:
     if paths.ndim != 1 or len(paths) != len(features) or paths.dtype.kind != "U":
         got = f"an array {paths.shape} of {paths.dtype}"
         raise DataError(expected(f"'paths' in '{file}'", f"{len(features)} texts", got, LAYOUT))
-    return features, paths.tolist()
+    return features, paths.tolist(), provenance if isinstance(provenance, dict) else {}
 
 
 def _rows_by_path(paths: list[str], wanted: Sequence[str], file: Path) -> NDArray[np.int64]:

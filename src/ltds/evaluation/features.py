@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltds.core.array_files import read_arrays
 from ltds.core.files import atomic
 from ltds.core.rng import numpy_generator
 from ltds.evaluation.arrays import FloatArray, IntArray
@@ -44,12 +44,23 @@ class FeatureTable:
     def load(cls, file: Path) -> FeatureTable | None:
         """The table in this file; None if it is missing or cannot be read, because only figures need it."""
         try:
-            with np.load(file, allow_pickle=False) as stored:
-                names = [name for name in stored.files if name.startswith(PREFIX)]
-                diagnostics = {name.removeprefix(PREFIX): stored[name] for name in names}
-                return cls(**{name: stored[name] for name in COLUMNS}, diagnostics=diagnostics)
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+            stored = read_arrays(file)
+            names = [name for name in stored if name.startswith(PREFIX)]
+            diagnostics = {name.removeprefix(PREFIX): stored[name] for name in names}
+            table = cls(**{name: stored[name] for name in COLUMNS}, diagnostics=diagnostics)
+            return table if table._is_consistent() else None
+        except (OSError, KeyError, ValueError):
             return None
+
+    def _is_consistent(self) -> bool:
+        """Whether the arrays fit together, as `save` wrote them."""
+        indices = (self.labels, self.domains, self.rows)
+        return (
+            self.features.ndim == 2
+            and all(i.shape == self.features.shape[:1] and i.dtype.kind in "iu" for i in indices)
+            and all(not i.size or i.min() >= 0 for i in indices)
+            and all(numbers.dtype.kind == "f" for numbers in (self.features, *self.diagnostics.values()))
+        )
 
 
 def drawn_rows(rows: IntArray, size: int = SIZE) -> IntArray:

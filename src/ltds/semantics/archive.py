@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ltds.core.array_files import read_arrays
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic
 from ltds.semantics.embeddings import ClassEmbeddings
@@ -29,6 +30,5 @@ def write_embeddings(file: Path, embeddings: ClassEmbeddings) -> None:
 
 def read_provenance(file: Path) -> dict[str, Any]:
     """How the embeddings in a file that `write_embeddings` wrote were made."""
-    with np.load(file, allow_pickle=False) as archive:
-        provenance: dict[str, Any] = json.loads(str(archive["provenance"]))
+    provenance: dict[str, Any] = json.loads(str(read_arrays(file)["provenance"]))
     return provenance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-import zipfile
+import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltds.core.array_files import read_array, read_arrays
 from ltds.core.errors import DataError, expected, nearest
 from ltds.core.text import reading, text_lines
+from ltds.semantics.matlab import read_matlab
 
 NAME_KEYS = ("class_names", "names", "classes", "allclasses_names")
 
@@ -44,10 +46,10 @@ def read_table(file: Path, *, names: Sequence[str] | None = None, key: str | Non
 
 @contextmanager
 def _arrays_of(file: Path) -> Iterator[None]:
-    """Turn what numpy and scipy raise for damaged files, other files or pickled objects into one sentence."""
+    """Turn what numpy and our readers raise for damaged files, other files or pickled objects into one sentence."""
     try:
         yield
-    except (ValueError, TypeError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, OSError, struct.error, zlib.error) as error:
         rule = f"a readable {file.suffix.lower()}, of plain numbers and texts"
         remedy = (
             "Write it again: a .csv in UTF-8 with the class in the first column, or the names as strings, not objects."
@@ -88,39 +90,27 @@ def _read_npy(file: Path, names: Sequence[str] | None, key: str | None) -> Class
     if names is None and names_file.is_file():
         names = text_lines(names_file)
     with _arrays_of(file):
-        values = np.load(file, allow_pickle=False)
+        values = read_array(file)
     return _table(file, values, names, None)
 
 
 def _read_npz(file: Path, names: Sequence[str] | None, key: str | None) -> ClassTable:
-    with _arrays_of(file), np.load(file, allow_pickle=False) as archive:
-        arrays = {k: archive[k] for k in archive.files}
+    with _arrays_of(file):
+        arrays = read_arrays(file)
     return _from_arrays(file, arrays, names, key)
 
 
 def _read_mat(file: Path, names: Sequence[str] | None, key: str | None) -> ClassTable:
-    try:
-        from scipy.io import loadmat  # type: ignore[import-untyped]
-        from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
-    except ImportError as error:
-        remedy = "It comes with scikit-learn: pip install scikit-learn; or convert the file to .csv."
-        raise DataError(expected("scipy", f"installed to read '{file.name}'", "no such package", remedy)) from error
-    try:
-        with _arrays_of(file):
-            arrays = {k: v for k, v in loadmat(file).items() if not k.startswith("__")}
-    except MatReadError as error:
-        remedy = "Save it again with save(..., '-v7'), or convert it to .csv."
-        raise DataError(expected(f"'{file}'", "a MATLAB file", f"'{error}'", remedy)) from error
-    except NotImplementedError as error:  # version 7.3 is another format
-        remedy = "Save it in MATLAB with save(..., '-v7')."
-        raise DataError(expected(f"'{file}'", "a MATLAB file up to version 7", "version 7.3", remedy)) from error
+    with _arrays_of(file):
+        arrays = read_matlab(file)
     return _from_arrays(file, arrays, names, key)
 
 
 def _from_arrays(file: Path, arrays: Mapping[str, Any], names: Sequence[str] | None, key: str | None) -> ClassTable:
     if names is None:
         inside = next((arrays[k] for k in NAME_KEYS if k in arrays), None)
-        names = None if inside is None else [_text(cell) for cell in np.asarray(inside).ravel()]
+        with _arrays_of(file):  # names in another encoding than UTF-8
+            names = None if inside is None else [_text(cell) for cell in np.asarray(inside).ravel()]
     matrices = [k for k, v in arrays.items() if np.ndim(v) == 2 and np.issubdtype(np.asarray(v).dtype, np.number)]
     if key is None and len(matrices) == 1:
         key = matrices[0]
