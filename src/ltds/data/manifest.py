@@ -98,6 +98,14 @@ class Manifest:
         repeated = [i for i in self.rows("test") if posixpath.normpath(self.paths[i]) in files]
         return np.bincount(self.domain_ids[repeated], minlength=len(self.domains)).astype(np.int64)
 
+    @property
+    def identity(self) -> str:
+        """A hash of the rows and of the settings that built the images: two sizes of one dataset are two datasets."""
+        made = {name: self.provenance[name] for name in ("builder", "config", "renderer") if name in self.provenance}
+        if not made:
+            return self.checksum
+        return hashlib.sha256(json.dumps([self.checksum, made], sort_keys=True).encode()).hexdigest()
+
     def task(self, held_out: str | None) -> Task:
         """The problem of training on every domain except `held_out` (None: on every domain)."""
         counts, repeats = self.counts("train"), self.test_images_also_in("train")

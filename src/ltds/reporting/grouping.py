@@ -31,7 +31,8 @@ def _same_images(members: Sequence[Run], run: Run, known: ImageCounts, counts: I
     same_names = (a.name, a.classes, a.domains) == (b.name, b.classes, b.domains)
     alike = [other.task for other in members if other.task.held_out == b.held_out]
     same_test = all(other.trained_in_test == b.trained_in_test for other in alike)
-    return same_names and same_test and all(known.get(domain, row) == row for domain, row in counts.items())
+    same_data = len({str(r.environment["data"]) for r in (members[0], run) if r.environment.get("data")}) < 2
+    return same_names and same_test and same_data and all(known.get(domain, row) == row for domain, row in counts.items())
 
 
 def _dataset(name: str, counts: ImageCounts, runs: list[Run], notes: list[str]) -> Dataset:

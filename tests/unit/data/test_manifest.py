@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -245,3 +246,12 @@ def test_a_large_manifest_is_read_in_well_under_a_second(tmp_path: Path) -> None
     start = time.process_time()
     assert len(Manifest.read(tmp_path)) == rows
     assert time.process_time() - start < 1.0  # seconds of this process alone; 0.3 where it was written
+
+
+def test_two_sizes_of_a_built_dataset_are_two_datasets(dataset: Callable[..., Manifest]) -> None:
+    plain = dataset()
+    assert plain.identity == plain.checksum, "a dataset made by hand is its rows"
+    small, large = (replace(plain, provenance={"builder": "bestiary", "config": {"size": s}}) for s in (32, 64))
+    assert small.checksum == large.checksum
+    assert small.identity != large.identity
+    assert small.identity == replace(small, provenance={**small.provenance, "notes": ["built twice"]}).identity

@@ -51,9 +51,9 @@ def test_an_unfinished_run_is_named_with_the_command_that_finishes_it(make_run, 
         ("[]", "JSON object"),
         ("{}", "version: Field required"),
         ('{"version": 2}', "version"),
-        ('{"version": 1, "task": {"name": "toy", "held_out": "photo"}, "summary": {"acc": NaN}}', "summary.acc"),
-        ('{"version": 1, "task": {"name": "toy", "held_out": "photo"}, "summary": {"acc": 43.2}}', "summary.acc"),
-        ('{"version": 1, "task": {"name": "toy", "held_out": "art"}, "summary": {}}', "'art' held out"),
+        ('{"version": 2, "task": {"name": "toy", "held_out": "photo"}, "summary": {"acc": NaN}}', "summary.acc"),
+        ('{"version": 2, "task": {"name": "toy", "held_out": "photo"}, "summary": {"acc": 43.2}}', "summary.acc"),
+        ('{"version": 2, "task": {"name": "toy", "held_out": "art"}, "summary": {}}', "'art' held out"),
         (None, "not evaluated"),
     ],
 )
@@ -132,7 +132,7 @@ def test_a_ruined_folder_still_gives_every_format_and_says_what_is_wrong(make_ru
     make_run("dc", dataset="other")
     (make_run("late") / "DONE").unlink()
     (make_run("binary") / "config.toml").write_bytes(b"\xff\x00\xfe")
-    (make_run("cut") / "metrics.json").write_text('{"version": 1, "task": ')
+    (make_run("cut") / "metrics.json").write_text('{"version": 2, "task": ')
     folder = make_run("folder") / "metrics.json"
     folder.unlink()
     folder.mkdir()
@@ -159,6 +159,16 @@ def test_long_journals_are_read_in_part(make_run) -> None:
     steps = [line["step"] for line in run.journal if line["kind"] == "step"]
     assert steps == list(range(1, 3001, 3000 // STEPS))
     assert [line["step"] for line in run.journal if line["kind"] == "validation"] == [1500]
+
+
+def test_datasets_of_one_name_but_other_images_stand_apart(make_run, runs: Path) -> None:
+    """A Bestiary of 64 pixels has the same names and counts as one of 32."""
+    for seed, data in ((0, "a"), (1, "a"), (2, "b")):
+        run = RunDirectory(make_run("agg", seed=seed))
+        run.write_environment({**run.read_environment(), "data": data})
+    first, second = collect([runs]).datasets
+    assert [run.seed for run in first.rows["agg"]] == [0, 1]
+    assert [run.seed for run in second.rows["agg"]] == [2]
 
 
 def test_datasets_stand_apart(make_run, runs: Path) -> None:

@@ -119,7 +119,7 @@ def test_open_set_and_reliability_agree_with_the_metrics(dataset: Dataset) -> No
     area = float((np.diff(case.x) * (case.y[1:] + case.y[:-1])).sum() / 2)
     exact = oscr(OpenSetScores.of(table.probabilities, table.labels, (7,)))
     assert area == pytest.approx(exact, abs=0.005), "the curve is thinned, its area is not"
-    assert case.marked == {"oracle": 0.4, "fixed": 0.2}
+    assert case.marked == {"oracle": 0.4, "5th percentile": 0.2}
     bins = reliability_bins(scores)
     assert bins is not None
     known = scores.where(scores.known)
