@@ -10,6 +10,7 @@ import typer
 from ltds.cli.build import app as build_app
 from ltds.cli.build.summary import notes
 from ltds.cli.embed import embed
+from ltds.cli.features import features
 from ltds.cli.screen import SCREEN
 from ltds.cli.stylize import stylize
 
@@ -77,3 +78,4 @@ def info(data: DatasetArgument) -> None:
 
 app.command("stylize")(stylize)
 app.command("embed")(embed)
+app.command("features")(features)

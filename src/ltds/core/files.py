@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,9 +32,38 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A folder to write into; it appears as `path` only when the block ends without an error, else nothing changes.
+
+    `path` must not exist, or be an empty folder; otherwise FileExistsError.
+    """
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    path.absolute().parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=f".{path.name}.", suffix=".part"))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     with atomic(path) as file:
         file.write(content)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """The same file under a second name where the disk allows that, else a copy. Neither may be changed in place."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        with source.open("rb") as stream, atomic(target) as file:
+            shutil.copyfileobj(stream, file)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -62,6 +62,11 @@ class RunDirectory:
     def best_checkpoint(self) -> Path:
         return self.path / "checkpoints" / "best.safetensors"
 
+    @property
+    def frozen_weights(self) -> Path:
+        """The weights of the frozen network that prepares images for the model, where there is one."""
+        return self.path / "checkpoints" / "frozen.safetensors"
+
     def best_of(self, phase: str) -> Path:
         """The best weights of a phase before the last; those of the last are `best_checkpoint`."""
         return self.path / "checkpoints" / f"best-{phase}.safetensors"

@@ -81,6 +81,11 @@ class ImageCache:
         return pixels[offset : offset + height * width * 3].view(height, width, 3).permute(2, 0, 1)
 
 
+def image_fingerprint(manifest: Manifest) -> str:
+    """A hash that changes with the manifest, and with the byte size or modification time of any image file."""
+    return _fingerprint(manifest)[0]
+
+
 def _fingerprint(manifest: Manifest) -> tuple[str, int]:
     """A hash of what a cache is made from (manifest, layout, byte size and modification time of each file), and the
     size of all files together.

@@ -21,6 +21,7 @@ from ltds.engine.averaging import WeightAverage
 from ltds.engine.build import build_method
 from ltds.engine.config import RunConfig
 from ltds.engine.device import choose_device
+from ltds.engine.frozen import FrozenRecord, activation_inputs, extractor_of
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
 from ltds.engine.phases import schedule_phases
@@ -43,9 +44,10 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
             f"Expected '{manifest.name}' to have test images, but all of its images are for training and validation. "
             "Mark some with the split 'test' in manifest.csv, so that the outcome can be measured."
         )
-    inputs, input_dim = _inputs(config, manifest, task, progress)
+    inputs, frozen = network_inputs(config, manifest, task, device, progress)
     embeddings = load_embeddings(config, manifest, task)
-    method = build_method(config, task, embeddings, device, input_dim=input_dim)
+    dim = inputs.dim if isinstance(inputs, FeatureInputs) else None
+    method = build_method(config, task, embeddings, device, input_dim=dim)
     if method.needs_validation and not any(len(manifest.rows("val", source)) for source in task.sources):
         raise DataError(
             f"Expected validation images in the source domains for method '{config.method_name}', which chooses a "
@@ -64,6 +66,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         phases=phases,
         loaders=tuple(_loader(config, manifest, task, inputs, device, method, s.phase) for s in phases),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
+        frozen=frozen,
         device=device,
         identity=identity(config, manifest),
     )
@@ -87,12 +90,17 @@ def _loader(
     return Loader(inputs, manifest, task, sampler, seed, device=device)
 
 
-def _inputs(config: RunConfig, manifest: Manifest, task: Task, progress: Progress) -> tuple[NetworkInputs, int | None]:
-    """What the network is given, and the length of its vectors where these are precomputed features."""
+def network_inputs(
+    config: RunConfig, manifest: Manifest, task: Task, device: torch.device, progress: Progress = SILENT
+) -> tuple[NetworkInputs, FrozenRecord | None]:
+    """What the part that learns is given, and the frozen network that computed it, where there is one."""
     if config.data.features:
-        vectors = FeatureVectors.read(Path(config.data.features), manifest)
+        file = Path(config.data.features)
+        vectors = FeatureVectors.read(file, manifest)
         rows = np.concatenate([manifest.rows("train", source) for source in task.sources])
-        return FeatureInputs(vectors, manifest, training_scale(vectors, rows)), vectors.dim
+        return FeatureInputs(vectors, manifest, training_scale(vectors, rows)), extractor_of(vectors, file)
+    if config.backbone.frozen:
+        return activation_inputs(config.data, config.backbone, manifest, device, progress)
     cache = ImageCache.open(manifest, config.data.decoded_side, progress=progress)
     train = TrainTransform(size=config.data.size, **config.data.augmentation.model_dump())
     return ImageInputs(cache, train, EvalTransform(size=config.data.size)), None

@@ -10,6 +10,7 @@ from ltds.engine.config import RunConfig
 from ltds.methods.base import Method
 from ltds.methods.problem import Problem
 from ltds.nn.backbones import BackboneSettings, build_backbone, feature_dim_of
+from ltds.nn.stages import split_backbone
 from ltds.semantics.embeddings import ClassEmbeddings
 
 
@@ -24,12 +25,15 @@ def build_method(
 ) -> Method:
     """The method with its first weights, a pure function of the settings, the task and the class embeddings.
 
+    With frozen stages the method holds the later ones only: its inputs are what the frozen ones computed.
     `input_dim`: the length of precomputed features, where they take the place of images.
     `pretrained=False` draws the backbone's weights at random although the settings name a file: for a method whose
     trained weights are loaded next.
     """
     reseed_global(config.run.seed, "init")
     backbone = build_backbone(config.backbone if pretrained else _without_weights(config.backbone), input_dim)
+    if config.backbone.frozen:
+        _, backbone = split_backbone(backbone, config.backbone.frozen)
     feature_dim = feature_dim_of(backbone, config.data.size, input_dim)
     problem = Problem(task=task, embeddings=embeddings, backbone=backbone, feature_dim=feature_dim)
     method = config.method_entry.method(config.method, problem)

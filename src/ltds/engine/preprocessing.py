@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 from ltds.core.errors import DataError, expected
 from ltds.data.decode import decode_tensor
 from ltds.data.transforms import EvalTransform
+from ltds.nn.frozen import FrozenNetwork
 
 
 class Preprocessing(Protocol):
@@ -52,7 +54,14 @@ class FeaturePreprocessing:
     scale: float
 
     def __call__(self, raw: Sequence[Any]) -> Tensor:
-        values = np.asarray(raw, dtype=np.float32)
+        try:
+            values = np.asarray(raw, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"Expected feature vectors (N,{self.input_dim}), as this model was trained on precomputed features "
+                "and does not hold the network that computed them, but got something else. Compute the features of "
+                "your images as for training, then give these."
+            ) from error
         if values.ndim != 2 or values.shape[1] != self.input_dim or not np.isfinite(values).all():
             rule = f"finite numbers (N,{self.input_dim}), as the model was trained on"
             raise DataError(expected("features", rule, f"an array {values.shape}", "Compute them as for training."))
@@ -62,10 +71,53 @@ class FeaturePreprocessing:
         return {"kind": "features", **asdict(self)}
 
 
-def preprocessing_from_dict(content: dict[str, Any]) -> Preprocessing:
-    """What `to_dict` described."""
-    if content["kind"] == "features":
+@dataclass(frozen=True)
+class FrozenPreprocessing:
+    """Images through the frozen network whose outputs the model was trained on, rounded to half precision as there.
+
+    `features`: where these outputs are feature vectors, how they are prepared; the model then takes vectors, too.
+    """
+
+    images: ImagePreprocessing
+    network: FrozenNetwork
+    features: FeaturePreprocessing | None = None
+
+    @property
+    def input_dim(self) -> int | None:
+        return self.features.input_dim if self.features else None
+
+    def __call__(self, raw: Sequence[Any]) -> Tensor:
+        if self.features and isinstance(raw, np.ndarray):
+            return self.features(raw)
+        outputs = self.network(self.images(raw)).half().float()
+        return outputs / self.features.scale if self.features else outputs
+
+    def to_dict(self) -> dict[str, Any]:
+        features = self.features.to_dict() if self.features else None
+        return frozen_to_dict(self.images.to_dict(), self.network.to_dict(), features)
+
+
+def frozen_to_dict(
+    images: Mapping[str, Any], network: Mapping[str, Any], features: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The description of a FrozenPreprocessing from those of its parts."""
+    return {"kind": "frozen", "images": dict(images), "network": dict(network), "features": features}
+
+
+def preprocessing_from_dict(
+    content: Mapping[str, Any], frozen_weights: Path, device: torch.device | None = None
+) -> Preprocessing:
+    """What `to_dict` described. `frozen_weights`: the file of weights of its frozen network, where it has one."""
+    kind = content["kind"]
+    if kind == "image":
+        return ImagePreprocessing(int(content["decoded_side"]), EvalTransform.from_dict(content["transform"]))
+    if kind == "features":
         return FeaturePreprocessing(int(content["input_dim"]), float(content["scale"]))
-    if content["kind"] != "image":
-        raise ValueError(f"preprocessing of kind '{content['kind']}'")
-    return ImagePreprocessing(int(content["decoded_side"]), EvalTransform.from_dict(content["transform"]))
+    if kind != "frozen":
+        raise ValueError(f"preprocessing of kind '{kind}'")
+    images = preprocessing_from_dict(content["images"], frozen_weights)
+    features = preprocessing_from_dict(content["features"], frozen_weights) if content["features"] else None
+    if not isinstance(images, ImagePreprocessing) or not isinstance(features, FeaturePreprocessing | None):
+        raise ValueError("a frozen network between other things than images and features")
+    network = FrozenNetwork.load(content["network"], frozen_weights)
+    return FrozenPreprocessing(images, network.to(device or torch.device("cpu")), features)

@@ -17,6 +17,7 @@ from ltds.data.loading import Loader, evaluation_batches
 from ltds.data.manifest import Manifest
 from ltds.engine.averaging import WeightAverage
 from ltds.engine.config import RunConfig
+from ltds.engine.frozen import FrozenRecord
 from ltds.engine.phases import ScheduledPhase
 from ltds.methods.base import Method
 from ltds.semantics.embeddings import ClassEmbeddings
@@ -37,6 +38,7 @@ class Session:
     phases: tuple[ScheduledPhase, ...]  # the phases of the run
     loaders: tuple[Loader, ...]  # one for each of them
     learnable: frozenset[str]  # names of parameters that some phase may train
+    frozen: FrozenRecord | None  # the network between images and inputs, where there is one
     device: torch.device
     identity: str  # hash of dataset, class embeddings and settings: what a checkpoint belongs to
 

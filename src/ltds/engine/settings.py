@@ -38,11 +38,16 @@ class DataSettings(Settings):
         description="shorter side of the decoded images on disk; 0: 8/7 of size; smaller images stay as they are",
     )
     batch_size: Annotated[int, Field(ge=2)] = Field(48, description="images of each source domain in a step")
+    cached_variants: PositiveInt = Field(
+        1,
+        description="with backbone.frozen: crops of each training image, computed once; 1: no augmentation",
+    )
     augmentation: Augmentation = Augmentation()
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> DataSettings:
-        refuse_idle(self, ["size", "cache_size", "augmentation"] if self.features else [], "on precomputed features")
+        image_settings = ["size", "cache_size", "cached_variants", "augmentation"]
+        refuse_idle(self, image_settings if self.features else [], "on precomputed features")
         return self
 
     @property

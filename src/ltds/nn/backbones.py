@@ -30,6 +30,12 @@ class BackboneSettings(Settings):
     width: PositiveInt = Field(64, description="ResNets: channels of the first stage")
     adapter_width: PositiveInt = Field(256, description="adapter: hidden units")
     weights: str = Field("", description="file of weights, 'imagenet' for efficientnet-lite0, or '' for random ones")
+    frozen: int = Field(
+        0,
+        ge=0,
+        le=4,
+        description="ResNets, efficientnet-lite0: first stages (1 to 4) that do not learn, computed once",
+    )
 
 
 ADAPTER = "adapter"

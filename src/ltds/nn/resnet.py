@@ -6,7 +6,10 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from ltds.nn.stages import LaterStages, split_layers
+
 ResNetStem = Literal["imagenet", "medium", "small"]
+STAGE_NAMES = ("layer1", "layer2", "layer3", "layer4")
 
 
 def _conv3x3(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
@@ -116,6 +119,12 @@ class ResNet(nn.Module):
     def stages(self) -> tuple[nn.Module, ...]:
         """The four residual stages, whose outputs are feature maps (N,C,H,W), early to late."""
         return self.layer1, self.layer2, self.layer3, self.layer4
+
+    def split(self, stages: int) -> tuple[nn.Module, LaterStages]:
+        """The stem with the first `stages` stages, and the later ones; both share the weights."""
+        names = ("conv1", "bn1", "relu", "maxpool", *STAGE_NAMES, "avgpool")
+        layers = {name: self.get_submodule(name) for name in names} | {"flatten": nn.Flatten()}
+        return split_layers(layers, STAGE_NAMES, stages, self.out_features)
 
     def forward(self, images: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(images))))

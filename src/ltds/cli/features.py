@@ -1,0 +1,34 @@
+"""`ltds data features`: what a pretrained network sees in the images of a dataset, once and for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ltds.cli.screen import SCREEN
+
+
+def features(
+    data: Annotated[str, typer.Argument(help="Dataset: 'bestiary' (built in) or a dataset folder.")],
+    backbone: Annotated[str, typer.Option(help="Pretrained network.")] = "efficientnet-lite0",
+    weights: Annotated[
+        str, typer.Option(help="File of its weights (default for efficientnet-lite0: ImageNet's).")
+    ] = "",
+    size: Annotated[int, typer.Option(help="Side of the images that the network sees, in pixels.", min=16)] = 224,
+    out: Annotated[Path | None, typer.Option(help="File to write (default: DATA/features/BACKBONE-SIZE.npz).")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+) -> None:
+    """Compute one vector for each image with a pretrained network, to train on in seconds instead of on images.
+
+    Example: ltds data features data/pacs-odg --backbone efficientnet-lite0
+
+    Then: ltds train data/pacs-odg --features FILE --method ltds --held-out sketch --out runs/sketch
+    """
+    from ltds.engine.extraction import extract_features
+
+    file = extract_features(
+        data, backbone=backbone, weights=weights, size=size, out=out, device=device, progress=SCREEN
+    )
+    print(file)

@@ -1,0 +1,100 @@
+"""Features of all images of a dataset by a pretrained network, to train on instead of the images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ltds.core.errors import ConfigError, expected
+from ltds.core.progress import SILENT, Progress
+from ltds.data.datasets.opening import open_dataset
+from ltds.data.features import write_features
+from ltds.data.manifest import Manifest
+from ltds.data.prefetch import prefetch
+from ltds.data.stylelist import require_styles
+from ltds.data.transforms import EvalTransform
+from ltds.engine.device import choose_device
+from ltds.engine.frozen import weights_beside
+from ltds.engine.preprocessing import ImagePreprocessing
+from ltds.nn.backbones import BackboneSettings
+from ltds.nn.frozen import FrozenNetwork, require_weights
+
+EFFICIENTNET = "efficientnet-lite0"
+BATCH = 64
+
+
+def extract_features(
+    data: str | Path | Manifest,
+    *,
+    backbone: str = EFFICIENTNET,
+    weights: str | Path = "",
+    size: int = 224,
+    out: str | Path | None = None,
+    device: str = "auto",
+    progress: Progress = SILENT,
+) -> Path:
+    """Compute the features of every image of a dataset and write them to a file to train on.
+
+        file = ltds.extract_features("data/birds", backbone="efficientnet-lite0")
+        ltds.train("data/birds", features=file, method="ltds", held_out="sketch", out="runs/sketch")
+
+    `weights`: a file of pretrained weights (default for efficientnet-lite0: its ImageNet weights). `size`: side of the
+    images that the network sees. `out`: default DATA/features/BACKBONE-SIZE.npz. The network's weights are written
+    beside it (.safetensors), so that a model trained on the features can predict from images.
+    """
+    manifest = open_dataset(data, progress)
+    settings = backbone_settings(backbone, str(weights))
+    network = FrozenNetwork(settings, 0)
+    file = Path(out) if out is not None else manifest.root / "features" / f"{_file_name(backbone)}-{size}.npz"
+    if file.suffix != ".npz":
+        raise ConfigError(expected("the file for the features", "named *.npz", f"'{file}'", "Name it so."))
+    images = ImagePreprocessing(round(size * 8 / 7), EvalTransform(size))
+    provenance = {"images": images.to_dict(), "network": network.to_dict()}
+    paths = list(dict.fromkeys(manifest.paths))
+    values = _compute(manifest, paths, images, network.to(choose_device(device)), progress)
+    network.save(weights_beside(file))
+    write_features(file, values, paths, provenance)
+    return file
+
+
+def backbone_settings(backbone: str, weights: str) -> BackboneSettings:
+    """The settings of a pretrained network; efficientnet-lite0 has ImageNet weights unless others are named."""
+    default = "imagenet" if backbone == EFFICIENTNET else ""
+    settings = BackboneSettings(name=backbone, weights=weights or default)
+    require_weights(settings)
+    return settings
+
+
+def _compute(
+    manifest: Manifest, paths: list[str], images: ImagePreprocessing, network: FrozenNetwork, progress: Progress
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]]:
+    """(N,D) in half precision, in the order of the paths; images are decoded in advance by two threads."""
+    require_styles(manifest.root)
+
+    def pixels(start: int) -> Tensor:
+        return images([manifest.root / path for path in paths[start : start + BATCH]])
+
+    parts = []
+    with progress.track("Computing features", len(paths)) as advance:
+        for batch in prefetch(pixels, range(0, len(paths), BATCH), threads=2, window=2):
+            values = network(batch)
+            _require_vectors(values)
+            parts.append(values.half().cpu().numpy())
+            advance(len(batch))
+    return np.concatenate(parts)
+
+
+def _require_vectors(values: Tensor) -> None:
+    if values.ndim != 2:
+        rule, remedy = "features (N,D)", "Pool and flatten its output."
+        raise ConfigError(expected("the output of the backbone", rule, f"{tuple(values.shape)}", remedy))
+    if not torch.isfinite(values.half()).all():
+        got = "NaN or a number beyond the range of half precision"
+        raise ConfigError(expected("the features", "finite", got, "Use other backbone.weights."))
+
+
+def _file_name(backbone: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in backbone)

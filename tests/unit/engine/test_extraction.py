@@ -1,0 +1,74 @@
+"""Features that ltds itself extracted: the file trains any method, and its models predict from images as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import ltds
+from ltds.core.errors import ConfigError, DataError
+from ltds.data.decode import decode_tensor
+from ltds.data.features import FeatureVectors
+from ltds.data.manifest import Manifest
+from ltds.data.transforms import EvalTransform
+from ltds.evaluation.table import PredictionTable
+from ltds.nn.small import TinyNet
+
+SETTINGS = {"data.batch_size": 8, "schedule.epochs": 2, "schedule.steps_per_epoch": 2, "run.threads": 1}
+
+
+@pytest.fixture(scope="module")
+def network() -> TinyNet:
+    torch.manual_seed(5)
+    return TinyNet().eval()
+
+
+@pytest.fixture
+def file(toy: Manifest, tmp_path: Path, network: TinyNet) -> Path:
+    weights = tmp_path / "tiny.safetensors"
+    save_file(network.state_dict(), weights)
+    out = tmp_path / "tiny-16.npz"
+    return ltds.extract_features(toy, backbone="tiny", weights=weights, size=16, out=out, device="cpu")
+
+
+def test_every_image_has_the_features_that_the_network_gives_it(toy: Manifest, file: Path, network: TinyNet) -> None:
+    vectors = FeatureVectors.read(file, toy)
+    images = EvalTransform(16)([decode_tensor(toy.root / path, 18) for path in toy.paths])
+    with torch.no_grad():
+        np.testing.assert_allclose(vectors.values, network(images).numpy(), rtol=1e-3, atol=1e-5)
+    made_with = vectors.provenance["network"]
+    assert (made_with["backbone"]["name"], made_with["stages"]) == ("tiny", 0)
+    assert vectors.provenance["images"]["transform"]["size"] == 16
+
+
+def test_its_models_predict_from_images_and_from_vectors(toy: Manifest, tmp_path: Path, file: Path) -> None:
+    out = tmp_path / "run"
+    run = ltds.train(toy, features=file, method="ltds", held_out="wax", out=out, settings=SETTINGS, device="cpu")
+    table = PredictionTable.load(run.predictions_file("test"))
+    model = ltds.load_model(out, device="cpu")
+    vectors = FeatureVectors.read(file, toy).values[table.rows]
+    np.testing.assert_array_equal(model.logits(vectors, batch_size=999), table.logits)
+    images = [toy.root / toy.paths[row] for row in table.rows]
+    np.testing.assert_allclose(model.logits(images), table.logits, rtol=1e-3, atol=1e-3)
+    assert model.predict(images[0])[0].classes[0][0] in toy.classes
+
+
+def test_without_the_network_a_model_says_that_it_needs_vectors(toy: Manifest, tmp_path: Path, file: Path) -> None:
+    file.with_suffix(".safetensors").unlink()
+    out = tmp_path / "run"
+    ltds.train(toy, features=file, held_out="wax", out=out, settings=SETTINGS, device="cpu")
+    with pytest.raises(DataError, match=r"Expected feature vectors \(N,16\).*does not hold the network"):
+        ltds.load_model(out, device="cpu").predict([toy.root / toy.paths[0]])
+
+
+def test_a_network_without_weights_is_refused(toy: Manifest, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'resnet18' has random weights"):
+        ltds.extract_features(toy, backbone="resnet18", size=16)
+    weights = tmp_path / "tiny.safetensors"
+    save_file(TinyNet().state_dict(), weights)
+    with pytest.raises(ConfigError, match=r"named \*.npz"):
+        ltds.extract_features(toy, backbone="tiny", weights=weights, size=16, out=tmp_path / "features.bin")

@@ -1,0 +1,74 @@
+"""Backbones in two parts: together they are the whole, and the first part never changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from ltds.core.errors import CheckpointError, ConfigError
+from ltds.nn.backbones import BackboneSettings, build_backbone
+from ltds.nn.frozen import FrozenNetwork
+from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet
+from ltds.nn.small import TinyNet
+from ltds.nn.stages import split_backbone
+
+NETWORKS = {
+    "basic": lambda: ResNet(BasicBlock, (1, 2, 1, 1), stem="small", width=4),
+    "bottleneck": lambda: ResNet(Bottleneck, (1, 1, 2, 1), stem="imagenet", width=4),
+    "efficientnet": lambda: build_backbone(BackboneSettings(name="efficientnet-lite0")),
+}
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_parts_together_are_the_whole(name: str, stages: int) -> None:
+    if name == "efficientnet":
+        pytest.importorskip("efficientnet_lite_pytorch")
+    torch.manual_seed(0)
+    backbone, images = NETWORKS[name]().eval(), torch.randn(2, 3, 33, 33)
+    whole = backbone(images)
+    first, later = split_backbone(backbone, stages)
+    assert torch.equal(later(first(images)), whole)
+    assert later.out_features == whole.shape[1]
+    assert len(later.stages) == 4 - stages
+    weights = {id(p) for p in backbone.parameters()}
+    assert {id(p) for p in first.parameters()} | {id(p) for p in later.parameters()} == weights
+    assert not any(p.requires_grad for p in first.parameters())
+    assert all(p.requires_grad for p in later.parameters())
+
+
+def test_where_nothing_is_left_to_learn_the_first_part_gives_features() -> None:
+    first, later = split_backbone(NETWORKS["basic"](), 4)
+    assert first(torch.randn(2, 3, 16, 16)).shape == (2, 32)
+    assert not list(later.parameters())
+
+
+def test_a_backbone_without_parts_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"can be divided into stages.*backbone.frozen=2, but got a TinyNet"):
+        split_backbone(TinyNet(), 2)
+
+
+def test_a_frozen_network_is_saved_and_loaded_with_its_weights(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    file, saved = tmp_path / "tiny.safetensors", tmp_path / "frozen.safetensors"
+    save_file(TinyNet().state_dict(), file)
+    network = FrozenNetwork(BackboneSettings(name="tiny", weights=str(file)), 0)
+    network.save(saved)
+    images = torch.randn(2, 3, 16, 16)
+    loaded = FrozenNetwork.load(network.to_dict(), saved)
+    assert torch.equal(loaded(images), network(images))
+    save_file(TinyNet().state_dict(), saved)
+    with pytest.raises(CheckpointError, match="other weights"):
+        FrozenNetwork.load(network.to_dict(), saved)
+    saved.write_bytes(b"no tensors")
+    with pytest.raises(CheckpointError, match="frozen weights that this run was trained with"):
+        FrozenNetwork.load(network.to_dict(), saved)
+
+
+def test_a_description_cannot_name_code_to_run() -> None:
+    content = {"backbone": {"name": "os.path:abspath"}, "stages": 0, "checksum": ""}
+    with pytest.raises(ConfigError, match=r"but got 'os.path:abspath'"):
+        FrozenNetwork.from_dict(content, pretrained=False)
