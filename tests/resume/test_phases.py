@@ -123,7 +123,7 @@ def test_phases_resume_bit_for_bit_around_their_boundary(toy: Manifest, tmp_path
     first = toy_session(toy, method, **every_step)
     broken = recorded(first, tmp_path / "broken")
     train(first, broken, stop_after=boundary + stop - 6)
-    resume_run(broken)
+    resume_run(broken, trust=["test_phases"])
     assert_same_outcome(straight, broken)
 
 
@@ -138,8 +138,8 @@ def test_a_crash_between_validation_and_saving_does_not_lose_the_best_of_the_pha
     broken = recorded(first, tmp_path / "broken")
     train(first, broken, stop_after=6)
     at_boundary = broken.last_checkpoint.read_bytes()
-    resume_run(broken)
+    resume_run(broken, trust=["test_phases"])
     broken.last_checkpoint.write_bytes(at_boundary)
     broken.done_file.unlink()
-    resume_run(broken)
+    resume_run(broken, trust=["test_phases"])
     assert_same_outcome(straight, broken)

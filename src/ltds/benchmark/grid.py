@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,15 +80,18 @@ def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
     return parse(Grid, merge(tables, given))
 
 
-def cells_of(grid: Grid, out: Path, open_data: Callable[[str], Manifest]) -> list[GridCell]:
+def cells_of(
+    grid: Grid, out: Path, open_data: Callable[[str], Manifest], trust: Iterable[str] | None = None
+) -> list[GridCell]:
     """Every run of the grid, ordered by seed, then domain, so that the first results cover the whole table.
 
-    All mistakes in all of them are reported at once, before anything is trained.
+    All mistakes in all of them are reported at once, before anything is trained. `trust`: for a grid from a file, the
+    modules outside ltds that may be imported; None: the caller wrote the grid.
     """
     opened: dict[str, Manifest] = {}
     variants = grid.variants or {PLAIN: {}}
     cells: list[GridCell] = []
-    problems: dict[str, None] = {}
+    problems: dict[str, LtdsError] = {}
     for seed in grid.seeds:
         for variant, changes in variants.items():
             settings = merge(grid.settings, changes)
@@ -100,12 +103,13 @@ def cells_of(grid: Grid, out: Path, open_data: Callable[[str], Manifest]) -> lis
                     layer = _layer(manifest, domain, method, seed)
                     of_method = {"method": grid.by_method.get(method, {})}
                     try:
-                        config = resolve(settings, of_method, layer, dataset=manifest.name)
+                        config = resolve(settings, of_method, layer, dataset=manifest.name, trust=trust)
                         cells.append(GridCell(_run_directory(out, config, manifest), config, variant))
                     except LtdsError as error:
-                        problems[f"{method}: {error}"] = None
+                        problems[f"{method}: {error}"] = error
     if problems:
-        raise ConfigError(listing(list(problems)))
+        arguments = dict.fromkeys(argument for error in problems.values() for argument in error.arguments)
+        raise ConfigError(listing(list(problems)), arguments=arguments)
     return list({cell.run.path: cell for cell in cells}.values())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ltds.core.errors import CheckpointError
 from ltds.core.runs import RunDirectory
+from ltds.core.trust import code_needed
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.engine.start import create_run, resume_run
@@ -22,7 +23,8 @@ def run_cell(path: Path, config: dict[str, Any], threads: int) -> None:
             return
         _wait_until_free(run)
         if run.exists:
-            resume_run(run)  # with the number of threads it started with: rounding depends on it
+            # With the number of threads it started with: rounding depends on it. No code but that of this benchmark.
+            resume_run(run, trust=code_needed(config))
         else:
             config["run"]["threads"] = threads
             create_run(run, resolve(config), Manifest.read(Path(config["data"]["root"])))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ltds.core.errors import ConfigError, nearest
+from ltds.core.trust import module_of
 
 Thing = TypeVar("Thing")
 
@@ -19,15 +20,18 @@ def find(kind: str, name: str, known: Mapping[str, Thing]) -> Thing:
 
 
 def find_or_import(kind: str, name: str, known: Mapping[str, Thing]) -> Thing | Any:
-    """`known[name]`, or the object that "package.module:Thing" names."""
-    module, colon, attribute = name.partition(":")
+    """`known[name]`, or the object that "package.module:Thing" names.
+
+    A name that came from a file has passed `require_trust` (core/trust.py) before.
+    """
     if name in known:
         return known[name]
-    if not (module and colon and attribute):
+    module = module_of(name)
+    if module is None:
         remedy = f"{nearest(name, known)} Name your own as 'package.module:Thing'."
         raise ConfigError(f"Expected the name of a {kind}, but got '{name}'. {remedy}")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        return getattr(importlib.import_module(module), name.partition(":")[2])
     except Exception as error:  # importing runs the user's code, which may fail in any way
         raise ConfigError(
             f"Expected '{name}' to name a {kind} that can be imported, but got {type(error).__name__}: {error}. "
