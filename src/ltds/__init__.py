@@ -25,9 +25,14 @@ if TYPE_CHECKING:
     from ltds.data.datasets.by_name import build_data as build_data
     from ltds.data.features import write_features as write_features
     from ltds.data.manifest import Manifest as Manifest
+    from ltds.engine.export import ExportResult as ExportResult
+    from ltds.engine.extraction import extract_features as extract_features
     from ltds.engine.load import load_model as load_model
     from ltds.engine.model import ImagePrediction as ImagePrediction
     from ltds.engine.model import Model as Model
+    from ltds.engine.predict_files import FilePredictions as FilePredictions
+    from ltds.engine.use import export as export
+    from ltds.engine.use import predict as predict
     from ltds.methods.base import Method as Method
     from ltds.methods.base import Phase as Phase
     from ltds.methods.problem import Problem as Problem
@@ -37,12 +42,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-# Public names and their modules. They are imported on first use, so that `import ltds` and `ltds --help` stay quick;
+# Public names and their modules. They are imported on first use, so that `import ltds` stays quick;
 # the imports above tell type checkers the same.
 _MODULES = {
     "Batch": "ltds.core.types",
     "ClassEmbeddings": "ltds.semantics.embeddings",
     "Clock": "ltds.core.types",
+    "ExportResult": "ltds.engine.export",
+    "FilePredictions": "ltds.engine.predict_files",
     "ImagePrediction": "ltds.engine.model",
     "Manifest": "ltds.data.manifest",
     "Method": "ltds.methods.base",
@@ -56,8 +63,11 @@ _MODULES = {
     "Task": "ltds.core.task",
     "build_data": "ltds.data.datasets.by_name",
     "evaluate": "ltds.api",
+    "export": "ltds.engine.use",
+    "extract_features": "ltds.engine.extraction",
     "list_methods": "ltds.methods.registry",
     "load_model": "ltds.engine.load",
+    "predict": "ltds.engine.use",
     "report": "ltds.reporting.write",
     "train": "ltds.api",
     "write_features": "ltds.data.features",

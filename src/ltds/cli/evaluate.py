@@ -1,20 +1,70 @@
-"""`ltds evaluate`: compute metrics again from stored predictions."""
+"""`ltds evaluate`: metrics again from stored predictions, or a trained model on another dataset."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ltds.cli.screen import SCREEN
+from ltds.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ltds.engine.use import OtherDataResult
+
+NAMED = 10  # classes, or images that could not be read
 
 
-def evaluate(runs: Annotated[list[Path], typer.Argument(help="Run directories.")]) -> None:
+def evaluate(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories; with --data one, or an exported model.")],
+    data: Annotated[
+        str,
+        typer.Option(
+            help="Another dataset with the same class names, or a folder of images sorted as domain/class/*: predict "
+            "its images."
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the outcome on --data (default: evaluations/NAME in the run).")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Which images of --data: 'all' or 'test'.")] = "all",
+    batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = 64,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    trust: Annotated[
+        list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
+    ] = None,
+) -> None:
     """Compute the metrics of runs again from their stored predictions. Needs no model and no images.
 
     Example: ltds evaluate runs/agg runs/dc
+
+    With --data, test a trained model on another dataset, such as the images of a new site.
+
+    Example: ltds evaluate runs/dc --data new_site
+
+    Exit code 1: some images could not be read; they are named and left out.
     """
+    if not data:
+        _again(runs)
+        return
+    from typing import cast
+
+    from ltds.engine.other_data import EvaluatedSplit
+    from ltds.engine.use import evaluate_elsewhere
+
+    if len(runs) != 1:
+        raise ConfigError(f"Expected one run or model for another dataset, but got {len(runs)}. Name one.")
+    chosen = cast("EvaluatedSplit", split)
+    result = evaluate_elsewhere(
+        runs[0], data, out=out, split=chosen, batch_size=batch_size, device=device, trust=trust or (), progress=SCREEN
+    )
+    _show(result)
+
+
+def _again(runs: list[Path]) -> None:
     from ltds.cli.report import show
     from ltds.evaluation import evaluate as evaluate_run
     from ltds.reporting.collection import collect
@@ -24,3 +74,50 @@ def evaluate(runs: Annotated[list[Path], typer.Argument(help="Run directories.")
             evaluate_run(path)
             advance(note=path.name)
     show(collect(runs))
+
+
+def _show(result: OtherDataResult) -> None:
+    metrics = result.metrics
+    header = ["accuracy", "macro accuracy", "named right", "called unknown", "images"]
+    header += ["called unknown", "images of unknown classes"]
+    rows = [[name, *_cells(row)] for name, row in metrics["per_domain"].items()]
+    SCREEN.table(["domain", *header], [*rows, ["all", *_cells(metrics["overall"])]])
+    SCREEN.table(["class", *header], [[name, *_cells(row)] for name, row in metrics["per_class"].items()])
+    for line in _remarks(metrics):
+        SCREEN.say(line)
+    SCREEN.say(f"Wrote {shlex.quote(str(result.folder))}: evaluation.json, predictions.csv")
+    if result.skipped:
+        number = "1 image was" if len(result.skipped) == 1 else f"{len(result.skipped)} images were"
+        print(f"ltds: {number} left out because not readable:", file=sys.stderr)
+        for item in result.skipped[:NAMED]:
+            print(f"- {item.file}: {item.reason}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    shares = ("accuracy", "macro_accuracy", "named_right", "known_called_unknown")
+    cells = [*(_percent(row[name]) for name in shares), str(row["known_images"])]
+    return [*cells, _percent(row["open_called_unknown"]), str(row["open_images"])]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _remarks(metrics: dict[str, Any]) -> list[str]:
+    classes, threshold = metrics["classes"], metrics["unknown"]["threshold"]
+    lines = [
+        "accuracy: the most probable class is right; named right: and the model did not say 'unknown'.",
+        "'unknown' is never said: the run had no validation images to choose a threshold on."
+        if threshold is None
+        else f"'unknown': score below {threshold:.4g}. How this was chosen: {metrics['unknown']['rule']}.",
+    ]
+    for key, words in (
+        ("open", "Not known to the model, so 'unknown' is right for them"),
+        ("missing", "Known to the model, but not in this dataset"),
+        ("spelled_differently", "Spelled differently from a class of the model, so not matched: rename them"),
+    ):
+        if classes[key]:
+            more = f" and {len(classes[key]) - NAMED} more" if len(classes[key]) > NAMED else ""
+            lines.append(f"{words}: {', '.join(classes[key][:NAMED])}{more}")
+    return lines

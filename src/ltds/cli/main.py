@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import ltds
-from ltds.cli import benchmark, data, demo, evaluate, methods, report, train
+from ltds.cli import benchmark, data, demo, evaluate, export, methods, predict, report, train
 from ltds.cli.hints import find_command, hint
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import LtdsError
@@ -45,6 +45,8 @@ def options(
 app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
 app.command("train")(train.train)
+app.command("predict")(predict.predict)
+app.command("export")(export.export)
 app.command("evaluate")(evaluate.evaluate)
 app.command("benchmark")(benchmark.benchmark)
 app.command("report")(report.report)
@@ -52,7 +54,10 @@ app.command("methods")(methods.methods)
 
 
 def run() -> None:
-    """Exit codes: 0 success; 2 a mistake that the user can correct (a sentence, no traceback); 1 a fault in ltds."""
+    """Exit codes: 0 success; 2 a mistake that the user can correct (a sentence, no traceback); 1 a fault in ltds.
+
+    `predict` and `evaluate` also exit with 1 after they skipped images that could not be read.
+    """
     try:
         app()
     except LtdsError as error:

@@ -1,8 +1,12 @@
-"""From a run directory to its model: the one way there, for predictions, exports and figures. It reads no dataset."""
+"""From a run or a model directory to its model: the one way there, for predictions and exports. It reads no dataset."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from ltds.core.errors import CheckpointError
 from ltds.core.runs import RunDirectory
@@ -11,25 +15,61 @@ from ltds.engine.checkpoint import load_checkpoint
 from ltds.engine.config import resolve
 from ltds.engine.device import choose_device
 from ltds.engine.model import Model
+from ltds.engine.model_directory import is_model_directory, load_weights, read_model_directory
 from ltds.engine.model_record import ModelRecord
+from ltds.engine.stored_model import StoredModel, scores_of
+from ltds.methods.base import Method
 from ltds.semantics.embeddings import ClassEmbeddings
 
 
-def load_model(path: str | Path, *, device: str = "auto") -> Model:
-    """The model of a finished run, ready to predict: `ltds.load_model("runs/a").predict(["a.jpg"])`.
+def load_model(path: str | Path, *, device: str = "auto", trust: Iterable[str] = ()) -> Model:
+    """The model of a finished run or of a model directory: `ltds.load_model("runs/a").predict(["a.jpg"])`.
 
-    `device`: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
+    `device`: "auto" (a GPU if there is one), "cpu", "cuda" or "mps". `trust`: modules outside ltds that the model needs
+    and that may be imported, as in trust=["my_package.methods"].
     """
-    run = RunDirectory(Path(path))
-    config, task = resolve(run.read_config()), run.read_task()
-    _require_finished(run)
-    record = ModelRecord.from_dict(run.read_model(), run.model_file)
-    embeddings = ClassEmbeddings.from_table(run.embeddings_file) if run.embeddings_file.is_file() else None
-    target = choose_device(device)
-    dim = record.preprocessing.input_dim
-    method = build_method(config, task, embeddings, target, input_dim=dim, pretrained=False)
+    folder, target = Path(path), choose_device(device)
+    if is_model_directory(folder):
+        stored, tensors = read_model_directory(folder, target, trust)
+        method = _build(stored, target)
+        load_weights(folder, method, tensors)
+        return Model(method, stored, target)
+    run = RunDirectory(folder)
+    stored = _read_run(run, target, trust)
+    method = _build(stored, target)
     load_checkpoint(run.best_checkpoint, method)
-    return Model(method, task, record, target)
+    return Model(method, stored, target)
+
+
+def _build(stored: StoredModel, device: torch.device) -> Method:
+    dim = stored.record.preprocessing.input_dim
+    return build_method(stored.config, stored.task, stored.embeddings, device, input_dim=dim, pretrained=False)
+
+
+def _read_run(run: RunDirectory, device: torch.device, trust: Iterable[str]) -> StoredModel:
+    _refuse_other_exports(run)
+    config, task = resolve(run.read_config(), trust=tuple(trust)), run.read_task()
+    _require_finished(run)
+    record = ModelRecord.from_dict(run.read_model(), run.model_file, run.frozen_weights, device)
+    embeddings = ClassEmbeddings.from_table(run.embeddings_file) if run.embeddings_file.is_file() else None
+    checksum = str(run.read_environment().get("data", "")) if run.environment_file.is_file() else ""
+    return StoredModel(config, task, record, embeddings, _scores(run), checksum)
+
+
+def _scores(run: RunDirectory) -> dict[str, Any]:
+    """The test results of the run; none where they cannot be read, because a prediction does not need them."""
+    try:
+        return scores_of(run.read_metrics())
+    except (CheckpointError, LookupError, TypeError):
+        return {}
+
+
+def _refuse_other_exports(run: RunDirectory) -> None:
+    if run.model_file.is_file() and not run.exists:
+        raise CheckpointError(
+            f"Expected '{run.path}' to be a run, or a model directory with a file 'model.safetensors', but it holds "
+            "an export for other programs (ONNX or torch.export). Name the run, or export it to safetensors."
+        )
 
 
 def _require_finished(run: RunDirectory) -> None:

@@ -1,0 +1,131 @@
+"""`ltds predict`: name the class of images with a trained model."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ltds.cli.screen import SCREEN
+
+if TYPE_CHECKING:
+    from ltds.engine.model import Model
+    from ltds.engine.predict_files import FilePredictions
+
+SHOWN = 20  # rows of the table on the screen
+NAMED = 10  # images that could not be read
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="Run directory, or folder that 'ltds export' wrote as safetensors.")],
+    images: Annotated[
+        list[str],
+        typer.Argument(help="Images, folders that are searched for images, or - for paths on standard input."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write: .csv, .jsonl (a line of JSON for each image) or .png (images with labels)."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many of the most probable classes to list.")] = 5,
+    threshold: Annotated[
+        float | None, typer.Option(help="Score below which to say 'unknown' (default: the model's own).")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = 64,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    trust: Annotated[
+        list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
+    ] = None,
+) -> None:
+    """Name the class of each image, or say 'unknown', with how sure the model is.
+
+    Example: ltds predict runs/first photos --out predictions.csv
+
+    Exit code 1: some images could not be read; they are named, and the others are predicted.
+    """
+    from ltds.engine.load import load_model
+    from ltds.engine.prediction_files import MOST_PICTURES, check_output
+    from ltds.engine.use import predict as predict_images
+
+    if out is not None:
+        check_output(out)
+    sources, missing = _sources(images)
+    loaded = load_model(model, device=device, trust=trust or ())
+    done = predict_images(
+        loaded, sources, out=out, top=top, threshold=threshold, batch_size=batch_size, progress=SCREEN
+    )
+    _show(done, top)
+    SCREEN.say(_unknown_rule(loaded, threshold))
+    if out is None:
+        words = ["ltds", "predict", str(model), *images, "--out", "predictions.csv"]
+        SCREEN.say(f"To keep all of it: {shlex.join(words)}")
+    else:
+        part = f", the first {MOST_PICTURES} images" if len(done.predicted) > MOST_PICTURES and _is_sheet(out) else ""
+        SCREEN.say(f"Wrote {shlex.quote(str(out))}{part}")
+    skipped = [*missing, *((str(item.file), item.reason) for item in done.skipped)]
+    if skipped:
+        _name_skipped(skipped)
+        raise typer.Exit(1)
+
+
+def _is_sheet(out: Path) -> bool:
+    return out.suffix.lower() == ".png"
+
+
+def _sources(images: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """The given paths; "-" stands for the lines of standard input. Of these, some may be missing: they are named."""
+    sources: list[str] = []
+    missing: list[tuple[str, str]] = []
+    for word in images:
+        if word != "-":
+            sources.append(word)
+            continue
+        for line in filter(None, (line.rstrip("\r\n") for line in sys.stdin)):
+            if Path(line).exists():
+                sources.append(line)
+            else:
+                missing.append((line, "nothing: it does not exist"))
+    return sources, missing
+
+
+def _show(done: FilePredictions, top: int) -> None:
+    from ltds.engine.prediction_files import printable
+
+    rows = []
+    for row in done.predicted[:SHOWN]:
+        others = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row.answer.classes)
+        rows.append([printable(row.file), row.answer.label, f"{100 * row.answer.confidence:.1f} %", others])
+    if rows:
+        SCREEN.table(["image", "label", "confidence", "most probable" if top > 1 else "class"], rows)
+    if len(done.predicted) > SHOWN:
+        SCREEN.say(f"... and {len(done.predicted) - SHOWN} more images")
+    if done.predicted:
+        total = len(done.predicted)
+        counts = [[label, str(n), f"{100 * n / total:.1f} %"] for label, n in done.counts.items()]
+        SCREEN.table(["label", "images", "share"], [*counts, ["all", str(total), "100.0 %"]])
+
+
+def _unknown_rule(model: Model, threshold: float | None) -> str:
+    rule = model.record.unknown
+    if threshold is not None:
+        return f"'unknown': the score ({rule.score}) is below {threshold:g}, as you asked."
+    if rule.threshold is None:
+        return "'unknown' is never said: the run had no validation images to choose a threshold on (see --threshold)."
+    return (
+        f"'unknown': the score ({rule.score}) is below {rule.threshold:.4g}. How this was chosen: {rule.rule}; "
+        f"split: {rule.split}."
+    )
+
+
+def _name_skipped(skipped: list[tuple[str, str]]) -> None:
+    """Errors are printed with -q, too."""
+    from ltds.engine.prediction_files import printable
+
+    number = "1 image was" if len(skipped) == 1 else f"{len(skipped)} images were"
+    print(f"ltds: {number} skipped because not readable:", file=sys.stderr)
+    for file, reason in skipped[:NAMED]:
+        print(f"- {printable(Path(file))}: {reason}", file=sys.stderr)
+    if len(skipped) > NAMED:
+        print(f"- ... and {len(skipped) - NAMED} more", file=sys.stderr)

@@ -1,0 +1,161 @@
+"""A trained model on another dataset with the same class names: a new site, a new camera, next year's images."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.files import write_json, write_text
+from ltds.core.progress import SILENT, Progress
+from ltds.data.manifest import Manifest
+from ltds.engine.model import Model
+from ltds.engine.predict_files import FilePredictions, predict_files
+
+FORMAT = 1
+EvaluatedSplit = Literal["all", "test"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One image: its true class and domain, what the model said, and whether its class is one that the model knows."""
+
+    path: str
+    truth: str
+    domain: str
+    label: str
+    best: str
+    confidence: float
+    known: bool
+
+
+def evaluate_on(
+    model: Model,
+    manifest: Manifest,
+    *,
+    split: EvaluatedSplit = "all",
+    batch_size: int = 64,
+    progress: Progress = SILENT,
+) -> tuple[dict[str, Any], list[Judged], FilePredictions]:
+    """The numbers of evaluation.json, what they were computed from, and the predictions with the skipped files.
+
+    Classes match by name. An image of a class that the model was not trained on counts as open: right is "unknown".
+    """
+    if split not in get_args(EvaluatedSplit):
+        raise ConfigError(expected("argument 'split'", "'all' or 'test'", f"'{split}'", "Leave it out for all images."))
+    classes = _match_classes(model, manifest)
+    _refuse_training_images(model, manifest, split)
+    rows = np.arange(len(manifest)) if split == "all" else manifest.rows("test")
+    if not len(rows):
+        raise DataError(
+            f"Expected '{manifest.name}' to have images in the split 'test', but got none. Evaluate all images."
+        )
+    files = [manifest.root / manifest.paths[row] for row in rows]
+    row_of = dict(zip(files, rows.tolist(), strict=True))
+    predictions = predict_files(model, files, top=1, batch_size=batch_size, progress=progress)
+    judged = []
+    for item in predictions.predicted:
+        row, answer = row_of[item.file], item.answer
+        truth, domain = manifest.classes[manifest.labels[row]], manifest.domains[manifest.domain_ids[row]]
+        known, best = truth in classes["matched"], answer.classes[0][0]
+        judged.append(Judged(manifest.paths[row], truth, domain, answer.label, best, answer.confidence, known))
+    unknown = model.record.unknown
+    metrics = {
+        "format": FORMAT,
+        "data": {
+            "name": manifest.name,
+            "checksum": manifest.checksum,
+            "split": split,
+            "images": len(judged),
+            "skipped": len(predictions.skipped),
+        },
+        "unknown": {"threshold": unknown.threshold, "rule": unknown.rule, "split": unknown.split},
+        "classes": classes,
+        "overall": _numbers(judged),
+        "per_domain": {d: _numbers([j for j in judged if j.domain == d]) for d in manifest.domains},
+        "per_class": {c: _numbers([j for j in judged if j.truth == c]) for c in manifest.classes},
+    }
+    return metrics, judged, predictions
+
+
+def write_evaluation(folder: Path, metrics: dict[str, Any], judged: Sequence[Judged]) -> None:
+    """Write predictions.csv, a line for each image, and evaluation.json."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["image", "domain", "class", "known", "label", "most_probable", "confidence"])
+    for j in judged:
+        table.writerow([j.path, j.domain, j.truth, "yes" if j.known else "no", j.label, j.best, j.confidence])
+    write_text(folder / "predictions.csv", text.getvalue())
+    write_json(folder / "evaluation.json", metrics)
+
+
+def evaluation_folder(model: Path, manifest: Manifest) -> Path:
+    """Where the evaluation of a run, or of a model directory, on this dataset goes unless the user says otherwise."""
+    return model / "evaluations" / (re.sub(r"[^\w.-]+", "-", manifest.name).strip(".-") or "data")
+
+
+def _numbers(judged: Iterable[Judged]) -> dict[str, Any]:
+    """Shares with the number of images behind them; None without images.
+
+    `accuracy`: the most probable class is the true one, of known images. `named_right`: the same, and the model did not
+    say "unknown". `known_called_unknown` is an error, `open_called_unknown` is right.
+    """
+    images = list(judged)
+    known, opened = [j for j in images if j.known], [j for j in images if not j.known]
+    by_class: dict[str, list[bool]] = {}
+    for j in known:
+        by_class.setdefault(j.truth, []).append(j.best == j.truth)
+    return {
+        "known_images": len(known),
+        "accuracy": _share(j.best == j.truth for j in known),
+        "macro_accuracy": float(np.mean([np.mean(hits) for hits in by_class.values()])) if by_class else None,
+        "named_right": _share(j.label == j.truth for j in known),
+        "known_called_unknown": _share(j.label == "unknown" for j in known),
+        "open_images": len(opened),
+        "open_called_unknown": _share(j.label == "unknown" for j in opened),
+    }
+
+
+def _share(hits: Iterable[bool]) -> float | None:
+    values = list(hits)
+    return sum(values) / len(values) if values else None
+
+
+def _match_classes(model: Model, manifest: Manifest) -> dict[str, list[str]]:
+    """Which classes of the dataset the model knows, which it does not, and which of the model's are not there."""
+    trained = [name for c, name in enumerate(model.classes) if c not in model.task.open_classes]
+    matched = [name for name in manifest.classes if name in trained]
+    if not matched:
+        some = ", ".join(f"'{name}'" for name in trained[:5])
+        got = ", ".join(f"'{name}'" for name in manifest.classes[:5])
+        remedy = "Classes are matched by name: rename those of the dataset."
+        rule = f"one with classes that the model knows ({some}, ...)"
+        raise DataError(expected(f"dataset '{manifest.name}'", rule, f"{got}, ...", remedy))
+    extra = [name for name in manifest.classes if name not in trained]
+    alike = {_plain(name): name for name in trained}
+    return {
+        "matched": matched,
+        "missing": [name for name in trained if name not in manifest.classes],
+        "open": extra,
+        "spelled_differently": [f"{name} ({alike[_plain(name)]})" for name in extra if _plain(name) in alike],
+    }
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s+_\-]+", " ", name).strip().lower()
+
+
+def _refuse_training_images(model: Model, manifest: Manifest, split: str) -> None:
+    if split == "all" and manifest.checksum == model.stored.data_checksum:
+        raise ConfigError(
+            f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most of "
+            "its images were trained on. Evaluate its test images only.",
+            arguments=["split=test"],
+        )

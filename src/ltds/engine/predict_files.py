@@ -1,0 +1,118 @@
+"""Predictions for image files: found in folders, read in batches; a file that cannot be read is named, not fatal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ltds.core.errors import DataError, expected
+from ltds.core.progress import SILENT, Progress
+from ltds.data.build.source import SUFFIXES, images_below
+from ltds.data.prefetch import prefetch
+from ltds.engine.model import ImagePrediction, Model
+from ltds.engine.preprocessing import FeaturePreprocessing
+
+
+@dataclass(frozen=True)
+class PredictedFile:
+    """An image file and what the model says of it."""
+
+    file: Path
+    answer: ImagePrediction
+
+
+@dataclass(frozen=True)
+class SkippedFile:
+    """An image file that could not be read, and why."""
+
+    file: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class FilePredictions:
+    """The files that were predicted and those that were skipped, each in the order given."""
+
+    predicted: tuple[PredictedFile, ...]
+    skipped: tuple[SkippedFile, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many images got each label, "unknown" included; the most frequent first."""
+        return dict(Counter(row.answer.label for row in self.predicted).most_common())
+
+
+def find_images(sources: Iterable[str | Path]) -> list[Path]:
+    """The files among `sources`, and all images in and below the folders among them, sorted folder by folder."""
+    files: list[Path] = []
+    for source in map(Path, sources):
+        if source.is_dir():
+            files += _images_in_folder(source)
+        elif source.exists():
+            files.append(source)
+        else:
+            remedy = "Check the path."
+            raise DataError(expected(f"'{source}'", "an image or a folder of images", "nothing there", remedy))
+    return files
+
+
+def predict_files(
+    model: Model,
+    files: Sequence[Path],
+    *,
+    top: int = 5,
+    threshold: float | None = None,
+    batch_size: int = 64,
+    progress: Progress = SILENT,
+) -> FilePredictions:
+    """What the model says of each file; see `Model.predict`. Files are read while the network computes."""
+    _require_images(model)
+    predicted: list[PredictedFile] = []
+    skipped: list[SkippedFile] = []
+    batches = [files[start : start + batch_size] for start in range(0, len(files), batch_size)]
+
+    def read(batch: Sequence[Path]) -> tuple[list[Path], list[Tensor], list[SkippedFile]]:
+        return _read(model, batch)
+
+    with progress.track("Predicting", len(files)) as advance, torch.inference_mode():
+        for good, inputs, bad in prefetch(read, batches, threads=2, window=2):
+            skipped += bad
+            if good:
+                logits = model.method.predict(torch.cat(inputs).to(model.device)).logits.float().cpu().numpy()
+                answers = model.interpret(logits, top=top, threshold=threshold)
+                predicted += map(PredictedFile, good, answers)
+            advance(len(good) + len(bad))
+    return FilePredictions(tuple(predicted), tuple(skipped))
+
+
+def _read(model: Model, batch: Sequence[Path]) -> tuple[list[Path], list[Tensor], list[SkippedFile]]:
+    good, inputs, bad = [], [], []
+    for file in batch:
+        try:
+            inputs.append(model.record.preprocessing([file]))
+            good.append(file)
+        except DataError as error:
+            bad.append(SkippedFile(file, str(error).split(", but got ", 1)[-1].split(". ")[0]))
+    return good, inputs, bad
+
+
+def _require_images(model: Model) -> None:
+    if isinstance(model.record.preprocessing, FeaturePreprocessing):
+        raise DataError(
+            "Expected a model of images, but this one was trained on precomputed features. In Python, give their "
+            "array (N,D) to ltds.load_model(...).predict."
+        )
+
+
+def _images_in_folder(folder: Path) -> list[Path]:
+    files = [folder / name for name in images_below(folder)]
+    if not files:
+        endings = ", ".join(sorted(SUFFIXES))
+        got = "none in it or below it"
+        raise DataError(expected(f"'{folder}'", f"a folder of images ({endings})", got, "Check the path."))
+    return files

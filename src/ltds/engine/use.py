@@ -1,0 +1,99 @@
+"""The verbs for a trained model: predict image files, export it, evaluate it on another dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ltds.core.progress import SILENT, Progress
+from ltds.data.datasets.opening import holds_images, open_dataset
+from ltds.data.datasets.raw import preview
+from ltds.data.decode import ImageSource
+from ltds.data.manifest import Manifest
+from ltds.engine.export import ExportFormat, ExportResult
+from ltds.engine.load import load_model
+from ltds.engine.model import Model
+from ltds.engine.other_data import EvaluatedSplit, evaluate_on, evaluation_folder, write_evaluation
+from ltds.engine.predict_files import FilePredictions, SkippedFile, find_images, predict_files
+from ltds.engine.prediction_files import check_output, write_predictions
+
+
+def predict(
+    model: str | Path | Model,
+    images: str | Path | Sequence[str | Path],
+    *,
+    out: str | Path | None = None,
+    top: int = 5,
+    threshold: float | None = None,
+    batch_size: int = 64,
+    device: str = "auto",
+    trust: Iterable[str] = (),
+    progress: Progress = SILENT,
+) -> FilePredictions:
+    """Name the class of image files, or "unknown"; files that cannot be read are listed, not fatal.
+
+        ltds.predict("runs/first", "photos", out="predictions.csv").counts
+
+    `model`: a run, a model directory, or what `load_model` returned. `images`: files, and folders that are searched for
+    images. `out`: a file .csv, .jsonl or .png. `top`: how many of the most probable classes to list. `threshold`: the
+    score below which to say "unknown", instead of the model's own.
+    """
+    if out is not None:
+        check_output(Path(out))
+    files = find_images([images] if isinstance(images, str | Path) else images)
+    loaded = model if isinstance(model, Model) else load_model(model, device=device, trust=trust)
+    predictions = predict_files(loaded, files, top=top, threshold=threshold, batch_size=batch_size, progress=progress)
+    if out is not None:
+        write_predictions(predictions, Path(out))
+    return predictions
+
+
+def export(
+    model: str | Path,
+    out: str | Path,
+    *,
+    to: ExportFormat = "safetensors",
+    check: Sequence[ImageSource] = (),
+    trust: Iterable[str] = (),
+    progress: Progress = SILENT,
+) -> ExportResult:
+    """Write the model of a run, or of a model directory, to the new folder `out`; see `Model.export`.
+
+    ltds.export("runs/first", "models/first", to="onnx", check=["a.jpg"]).difference
+    """
+    return load_model(model, device="cpu", trust=trust).export(out, to=to, check=check, progress=progress)
+
+
+@dataclass(frozen=True)
+class OtherDataResult:
+    """A model on another dataset: the numbers, the folder they were written to, and the images left out."""
+
+    metrics: dict[str, Any]
+    folder: Path
+    skipped: tuple[SkippedFile, ...]
+
+
+def evaluate_elsewhere(
+    model: str | Path,
+    data: str | Path | Manifest,
+    *,
+    out: str | Path | None = None,
+    split: EvaluatedSplit = "all",
+    batch_size: int = 64,
+    device: str = "auto",
+    trust: Iterable[str] = (),
+    progress: Progress = SILENT,
+) -> OtherDataResult:
+    """A trained model on another dataset with the same class names, or on a folder of images sorted by class.
+
+    Writes evaluation.json and predictions.csv into `out`, by default evaluations/NAME in the model's folder.
+    """
+    raw = not isinstance(data, Manifest) and str(data) != "bestiary" and holds_images(Path(data))
+    manifest = preview(Path(data)) if raw else open_dataset(data, progress)  # type: ignore[arg-type]
+    loaded = load_model(model, device=device, trust=trust)
+    metrics, judged, predictions = evaluate_on(loaded, manifest, split=split, batch_size=batch_size, progress=progress)
+    folder = evaluation_folder(Path(model), manifest) if out is None else Path(out)
+    write_evaluation(folder, metrics, judged)
+    return OtherDataResult(metrics, folder, predictions.skipped)

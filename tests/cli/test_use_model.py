@@ -1,0 +1,210 @@
+"""From a trained model to its use: predict, export, evaluate on another dataset, as people type it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import ltds
+from conftest import Command
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+from ltds.engine.loop import train
+from ltds.evaluation.table import PredictionTable
+from toy import recorded, toy_session
+
+
+@pytest.fixture(scope="module")
+def run(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    session = toy_session(toy)
+    run = recorded(session, tmp_path_factory.mktemp("use") / "my run")
+    train(session, run)
+    return run
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+
+
+def test_the_csv_has_the_stored_predictions(toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path) -> None:
+    folder = toy.root / "images" / "test"
+    done = command("predict", str(run.path), str(folder), "--out", "p.csv", "--top", "9", "--batch-size", "999")
+    assert done.returncode == 0, done.stderr
+    table = PredictionTable.load(run.predictions_file("test"))
+    logits = {toy.root / toy.paths[row]: z for row, z in zip(table.rows, table.logits, strict=True)}
+    rows = rows_of(tmp_path / "p.csv")
+    assert {Path(row["image"]) for row in rows} == set(logits)
+    assert [row["image"] for row in rows] == sorted(row["image"] for row in rows)
+    threshold = run.read_metrics()["choices"]["h_fixed"]["threshold"]
+    for row in rows:
+        known = logits[Path(row["image"])][:5].astype(np.float64)  # 'fox' is open
+        best = toy.classes[int(known.argmax())]
+        assert row["class_1"] == best
+        assert float(row["score"]) == known.max()
+        assert row["label"] == (best if known.max() >= threshold else "unknown")
+        shares = np.exp(known - known.max())
+        assert float(row["confidence"]) == pytest.approx(shares.max() / shares.sum(), abs=1e-12)
+    for label, count in Counter(row["label"] for row in rows).items():
+        assert any(label in line and f" {count} " in line for line in done.stdout.splitlines())
+    assert f"{threshold:.4g}" in done.stderr
+    assert "split: val" in done.stderr
+
+
+def test_json_lines_and_a_sheet_for_any_script(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path
+) -> None:
+    photos = tmp_path / "фото 写真"
+    photos.mkdir()
+    for i, row in enumerate(toy.rows("test")[:3]):
+        shutil.copy(toy.root / toy.paths[row], photos / f"狐 {i}.PNG")
+    done = command("predict", str(run.path), str(photos), "--out", "p.jsonl", "--top", "2", "--threshold", "-99")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [row["image"] for row in rows] == [str(photos / f"狐 {i}.PNG") for i in range(3)]
+    for row, answer in zip(rows, ltds.load_model(run.path).predict([r["image"] for r in rows], top=2), strict=True):
+        assert row["label"] == answer.classes[0][0]
+        assert row["classes"] == [{"class": name, "probability": share} for name, share in answer.classes]
+    assert "below -99, as you asked" in done.stderr
+    assert command("predict", str(run.path), str(photos), "--out", "sheet.png").returncode == 0
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.size == (6 + 3 * 134, 6 + 128 + 34 + 6)
+        assert len(sheet.crop((6, 134, 402, 168)).getcolors(9999) or []) > 10, "there is text below the images"
+
+
+def test_paths_come_from_standard_input_and_bad_images_are_named(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = toy.root / toy.paths[0]
+    (tmp_path / "empty.jpg").write_bytes(b"")
+    (tmp_path / "cut.png").write_bytes(good.read_bytes()[:60])
+    lines = f"{good}\n{tmp_path / 'empty.jpg'}\r\n\n{tmp_path / 'cut.png'}\nno such.jpg\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    done = command("predict", str(run.path), "-", "--out", "p.csv")
+    assert done.returncode == 1, done.stderr
+    assert [row["image"] for row in rows_of(tmp_path / "p.csv")] == [str(good)]
+    assert "3 images were skipped because not readable" in done.stderr
+    assert f"- {tmp_path / 'empty.jpg'}: an empty file (0 bytes)" in done.stderr
+    assert "- no such.jpg: nothing: it does not exist" in done.stderr
+    assert "cut.png" in done.stderr
+
+
+def test_what_cannot_be_predicted_is_said_first(run: RunDirectory, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    for words, part in (
+        (["nosuch"], "'nosuch' to be an image or a folder of images, but got nothing there"),
+        (["nothing"], "a folder of images (.bmp"),
+        (["nothing", "--out", "p.txt"], "a file .csv, .jsonl or .png, but got '.txt'"),
+    ):
+        done = command("predict", str(run.path), *words)
+        assert done.returncode == 2, done.stderr
+        assert part in done.stderr
+        assert "Traceback" not in done.stderr
+    done = command("predict", "nosuch", str(tmp_path))
+    assert done.returncode == 2
+    assert "nosuch" in done.stderr
+
+
+def test_the_hints_can_be_pasted(toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path) -> None:
+    image = str(toy.root / toy.paths[0])
+    done = command("predict", str(run.path), image)
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("To keep all of it: ")]
+    words = shlex.split(line.removeprefix("To keep all of it: "))
+    assert words == ["ltds", "predict", str(run.path), image, "--out", "predictions.csv"]
+    assert command(*words[1:]).returncode == 0
+    assert len(rows_of(tmp_path / "predictions.csv")) == 1
+
+
+def test_export_and_predict_with_the_export(toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path) -> None:
+    image = str(toy.root / toy.paths[0])
+    done = command("export", str(run.path), "--out", "the model", "--check", image)
+    assert done.returncode == 0, done.stderr
+    assert "Compared with the model on 1 input: largest difference 0" in done.stderr
+    assert "Use it: ltds predict 'the model' IMAGES" in done.stderr
+    for model, out in ((str(run.path), "a.csv"), ("the model", "b.csv")):
+        assert command("predict", model, image, "--out", out).returncode == 0
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    again = command("export", str(run.path), "--out", "the model")
+    assert again.returncode == 2
+    assert "to be a new folder" in again.stderr
+    assert "--out FOLDER" in again.stderr
+    wrong = command("export", str(run.path), "--to", "onxx", "--out", "other")
+    assert (wrong.returncode, "Did you mean 'onnx'?" in wrong.stderr) == (2, True)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.csv", "b.csv", "the model"]
+
+
+def test_evaluation_on_other_data_is_that_of_the_run_on_its_test_images(
+    toy: Manifest, run: RunDirectory, command: Command
+) -> None:
+    refused = command("evaluate", str(run.path), "--data", str(toy.root))
+    assert refused.returncode == 2
+    assert "Give it as: --split test" in refused.stderr
+    done = command("evaluate", str(run.path), "--data", str(toy.root), "--split", "test")
+    assert done.returncode == 0, done.stderr
+    folder = run.path / "evaluations" / "toy"
+    content = json.loads((folder / "evaluation.json").read_text())
+    metrics = run.read_metrics()
+    table = PredictionTable.load(run.predictions_file("test"))
+    known = table.labels != 5
+    best = table.logits[:, :5].argmax(axis=1)
+    assert content["overall"]["accuracy"] == pytest.approx(np.mean(best[known] == table.labels[known]))
+    assert content["overall"]["known_images"] == known.sum()
+    for domain, row in content["per_domain"].items():
+        assert row["known_images"] == metrics["per_domain"][domain]["known_images"]
+    threshold = metrics["choices"]["h_fixed"]["threshold"]
+    accepted = table.logits[:, :5].max(axis=1) >= threshold
+    assert content["overall"]["named_right"] == pytest.approx(np.mean((best == table.labels)[known] & accepted[known]))
+    assert content["overall"]["open_called_unknown"] == pytest.approx(np.mean(~accepted[~known]))
+    assert content["per_class"]["fox"]["open_images"] == np.sum(~known)
+    assert len(rows_of(folder / "predictions.csv")) == len(table.rows)
+
+
+def test_a_folder_of_a_new_site_with_other_classes(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path
+) -> None:
+    source = toy.root / "images" / "test" / "wax"
+    for name, new in (("ant", "ant"), ("bee", "bee"), ("cat", "gnu"), ("dog", "Dog")):
+        shutil.copytree(source / name, tmp_path / "new site" / "site 9" / new)
+    (tmp_path / "new site" / "site 9" / "ant" / "bad.png").write_bytes(b"no image")
+    done = command("evaluate", str(run.path), "--data", "new site", "--out", "outcome")
+    assert done.returncode == 1, done.stderr
+    assert "1 image was left out because not readable" in done.stderr
+    content = json.loads((tmp_path / "outcome" / "evaluation.json").read_text())
+    assert content["classes"] == {
+        "matched": ["ant", "bee"],
+        "missing": ["cat", "dog", "elk"],
+        "open": ["Dog", "gnu"],
+        "spelled_differently": ["Dog (dog)"],
+    }
+    assert content["overall"]["known_images"] == content["overall"]["open_images"] == 6
+    assert content["data"]["skipped"] == 1
+    rows = rows_of(tmp_path / "outcome" / "predictions.csv")
+    right = [row["most_probable"] == row["class"] for row in rows if row["known"] == "yes"]
+    assert content["overall"]["accuracy"] == pytest.approx(sum(right) / 6)
+    assert content["per_domain"]["site 9"] == content["overall"]
+    assert not (tmp_path / "data").exists(), "nothing is built"
+    other = tmp_path / "other" / "site" / "zebra"
+    other.mkdir(parents=True)
+    shutil.copy(source / "ant" / "0.png", other)
+    refused = command("evaluate", str(run.path), "--data", "other")
+    assert refused.returncode == 2
+    assert "Classes are matched by name" in refused.stderr
+
+
+def test_python_says_the_same(toy: Manifest, run: RunDirectory, tmp_path: Path) -> None:
+    folder = toy.root / "images" / "test" / "wax"
+    done = ltds.predict(run.path, folder, out=tmp_path / "p.csv", threshold=-99)
+    assert sum(done.counts.values()) == len(done.predicted) == 18
+    assert done.skipped == ()
+    result = ltds.export(run.path, tmp_path / "model")
+    assert result.difference == 0
+    numbers = ltds.evaluate(tmp_path / "model", data=toy, split="test", out=tmp_path / "e")
+    assert numbers["data"]["images"] == len(toy.rows("test"))
