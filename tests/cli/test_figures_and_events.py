@@ -17,7 +17,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 def test_a_run_with_events_and_its_figures(toy: Manifest, tmp_path: Path, command: Command) -> None:
     pytest.importorskip("tensorboard", reason="needs the extra 'tensorboard'")
-    data = ["--data", str(toy.root), "--method", "ltds", "--held-out", "wax", "--set", "run.frechet_every=1"]
+    data = [str(toy.root), "--method", "ltds", "--held-out", "wax", "--set", "run.frechet_every=1"]
     done = command("train", *data, *QUICK, "--tensorboard", "--out", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "run").glob("events.out.tfevents.*"))) == 1
@@ -38,7 +38,7 @@ def test_an_unknown_format_is_refused(tmp_path: Path, command: Command) -> None:
     assert "Expected figure_format to be png, svg, pdf, but got 'gif'" in done.stderr
 
 
-@pytest.mark.parametrize("verb", [["train", "--out", "x", "--method"], ["benchmark", "--out", "x", "--methods"]])
+@pytest.mark.parametrize("verb", [["train", "--out", "x"], ["benchmark", "--out", "x"]])
 def test_events_without_the_package_are_refused_at_once(
     toy: Manifest,
     tmp_path: Path,
@@ -47,7 +47,8 @@ def test_events_without_the_package_are_refused_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tensorboard, "find_spec", lambda name: None)
-    done = command(*verb, "agg", "--data", str(toy.root), "--held-out", "wax", *QUICK, "--tensorboard", cwd=tmp_path)
+    what = [str(toy.root), "--method"] if verb[0] == "train" else ["--data", str(toy.root), "--methods"]
+    done = command(*verb, *what, "agg", "--held-out", "wax", *QUICK, "--tensorboard", cwd=tmp_path)
     assert done.returncode == 2
     assert "pip install 'ltds[tensorboard]'" in done.stderr
     assert not (tmp_path / "x").exists()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from ltds.core.errors import LtdsError
@@ -21,14 +23,17 @@ PLACEHOLDERS = {"out": "FOLDER", "source": "FOLDER", "splits": "FOLDER", "lists"
 
 def hint(error: LtdsError, command: Any) -> str:
     """The lines below the message, or "" where there is nothing to add for this command."""
-    options = {p.name: p for p in command.params if p.opts and p.opts[0].startswith("-")}
+    options = {p.name: p for p in command.params if p.opts}
     words = dict.fromkeys(_words(error, options))
     lines = []
     if words:
         in_file = " (or in the TOML file)" if "config" in options and any(w.startswith("--set") for w in words) else ""
         lines.append(f"Give it as: {' '.join(list(words)[:MOST])}{in_file}")
     if error.resume is not None:
-        lines.append(f"Resume it with: ltds train --resume {error.resume}")
+        lines.append(f"Resume it with: ltds train --resume {shlex.quote(str(error.resume))}")
+    source = getattr(error, "source", None)
+    if source is not None:
+        lines += _about_images(source)
     return "\n".join(lines)
 
 
@@ -44,19 +49,30 @@ def _words(error: LtdsError, options: dict[str, Any]) -> Iterator[str]:
     text = NOT_RECOMMENDED.sub("", str(error))
     for argument in error.arguments or _arguments_named(text):
         name, _, value = argument.partition("=")
-        if name in options:
+        if name in options and (value or options[name].param_type_name == "option"):
             yield _typed(options[name], value)
     for setting in error.settings or _settings_named(text):
         name, _, value = setting.partition("=")
         if name in options:
             yield _typed(options[name], value)
         elif "overrides" in options:
-            yield f"--set {name}={value or 'VALUE'}"
+            yield f"--set {shlex.quote(f'{name}={value}') if value else f'{name}=VALUE'}"
 
 
 def _typed(option: Any, value: str) -> str:
+    """An option with its value, quoted where a shell would split it; an argument of the command is its value alone."""
+    value = shlex.quote(value) if value else PLACEHOLDERS.get(option.name, "VALUE")
+    if option.param_type_name == "argument":
+        return value
     name = option.opts[0]
-    return name if option.is_flag else f"{name} {value or PLACEHOLDERS.get(option.name, 'VALUE')}"
+    return name if option.is_flag else f"{name} {value}"
+
+
+def _about_images(source: Path) -> list[str]:
+    """What to do with a folder or a list of images where a dataset was expected."""
+    name, path = shlex.quote(str(Path("data") / source.stem)), shlex.quote(str(source))
+    build = f"folder --source {path}" if source.is_dir() else f"lists {path} --source {shlex.quote(str(source.parent))}"
+    return [f"Build it with: ltds data build {build} --out {name}", f"Or train on it: ltds train {path}"]
 
 
 def _settings_named(text: str) -> list[str]:

