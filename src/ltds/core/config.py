@@ -33,7 +33,7 @@ def read_toml(file: Path) -> dict[str, Any]:
             f"Expected a settings file at '{file}', but it could not be read ({error.strerror}). "
             "Name an existing TOML file, or none."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also for a number of 5,000 digits
         raise ConfigError(f"Expected '{file}' to be valid TOML, but got: {error}. Correct that line.") from error
 
 
@@ -162,5 +162,5 @@ def _nested(path: list[str], value: Any) -> dict[str, Any]:
 def _literal(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

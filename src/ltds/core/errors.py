@@ -59,6 +59,10 @@ class ExportError(LtdsError):
     """A model that cannot be exported, or whose export does not compute the same."""
 
 
+class LtdsWarning(UserWarning):
+    """Something that the user should know, although the work goes on. The command line prints only the sentence."""
+
+
 def expected(thing: str, rule: str, got: object, remedy: str) -> str:
     """The standard sentence: "Expected <thing> to be <rule>, but got <value>. <Remedy.>"."""
     return f"Expected {thing} to be {rule}, but got {got}. {remedy}"

@@ -14,7 +14,7 @@ from typing import Any
 import tomli_w
 
 from ltds.core.errors import CheckpointError
-from ltds.core.files import LockedError, locked, write_json, write_text
+from ltds.core.files import LockedError, locked, remove_leftovers, write_json, write_text
 from ltds.core.task import Task
 
 
@@ -22,8 +22,8 @@ from ltds.core.task import Task
 class RunDirectory:
     """All files of a run. Whatever comes after training (metrics, reports, models) reads these and no dataset.
 
-    config.toml environment.json task.json embeddings.npz log.jsonl checkpoints/ predictions/*.npz metrics.json
-    model.json DONE, or FAILED.json
+    config.toml plan.json environment.json task.json embeddings.npz log.jsonl checkpoints/ predictions/*.npz
+    metrics.json model.json DONE, or FAILED.json
     """
 
     path: Path
@@ -31,6 +31,11 @@ class RunDirectory:
     @property
     def config_file(self) -> Path:
         return self.path / "config.toml"
+
+    @property
+    def plan_file(self) -> Path:
+        """Which settings were chosen for the user, and why, where some were."""
+        return self.path / "plan.json"
 
     @property
     def environment_file(self) -> Path:
@@ -57,6 +62,11 @@ class RunDirectory:
     @property
     def last_checkpoint(self) -> Path:
         return self.path / "checkpoints" / "last.safetensors"
+
+    @property
+    def previous_checkpoint(self) -> Path:
+        """The checkpoint before the last, in case that one gets damaged; only while the run trains."""
+        return self.path / "checkpoints" / "previous.safetensors"
 
     @property
     def best_checkpoint(self) -> Path:
@@ -106,7 +116,7 @@ class RunDirectory:
     def read_config(self) -> dict[str, Any]:
         try:
             return tomllib.loads(self._read(self.config_file).decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:  # also for a number of 5,000 digits
             raise CheckpointError(
                 f"Expected '{self.config_file}' to be valid TOML, but got: {error}. "
                 "Restore it, or train a new run in another folder."
@@ -116,7 +126,7 @@ class RunDirectory:
         content = self._json(self.task_file)
         try:
             return Task.from_dict(content)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise CheckpointError(
                 f"Expected '{self.task_file}' to describe a task, but got {type(error).__name__}: {error}. "
                 "Restore it, or train a new run in another folder."
@@ -132,18 +142,17 @@ class RunDirectory:
         return self._json(self.metrics_file)
 
     def read_journal(self) -> list[dict[str, Any]]:
-        """The journal's lines before the first damaged one, as a crash leaves it; none where there is no journal."""
+        """The journal's lines without damaged ones, such as a crash leaves; none where there is no journal."""
         rows: list[dict[str, Any]] = []
         if not self.journal_file.is_file():
             return rows
         for line in self._read(self.journal_file).decode(errors="replace").splitlines():
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError:
-                break
-            if not isinstance(row, dict) or not isinstance(row.get("step"), int):
-                break
-            rows.append(row)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict) and type(row.get("step")) is int:
+                rows.append(row)
         return rows
 
     def last_line(self, now: float) -> tuple[int, float, float]:
@@ -183,6 +192,9 @@ class RunDirectory:
     def write_config(self, config: dict[str, Any]) -> None:
         write_text(self.config_file, tomli_w.dumps(config))
 
+    def write_plan(self, plan: dict[str, Any]) -> None:
+        write_json(self.plan_file, plan)
+
     def write_task(self, task: Task) -> None:
         write_json(self.task_file, task.to_dict())
 
@@ -203,6 +215,7 @@ class RunDirectory:
         """Create the folder and keep other processes from training in it; an empty folder is removed afterwards."""
         try:
             with locked(self.path):
+                remove_leftovers(self.path)
                 yield
         except LockedError as error:
             raise CheckpointError(
@@ -223,7 +236,7 @@ class RunDirectory:
         content = self._read(file)
         try:
             value = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CheckpointError(
                 f"Expected '{file}' to be valid JSON, but got: {error}. "
                 "If it is metrics.json, evaluate the run again: that writes it from the stored predictions."

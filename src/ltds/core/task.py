@@ -76,6 +76,17 @@ class Task:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Task:
+        """The task that `to_dict` described; LookupError, TypeError, ValueError or OverflowError for anything else."""
+        texts = [
+            data["name"],
+            *data["classes"],
+            *data["domains"],
+            *([] if data["held_out"] is None else [data["held_out"]]),
+        ]
+        if not all(isinstance(text, str) for text in texts) or not all(
+            map(_is_list, (data["classes"], data["domains"]))
+        ):
+            raise TypeError("names that are no texts")
         return cls(
             name=data["name"],
             classes=tuple(data["classes"]),
@@ -84,3 +95,7 @@ class Task:
             counts=np.asarray(data["counts"], dtype=np.int64).reshape(-1, len(data["classes"])),
             trained_in_test=data.get("trained_in_test", 0),  # not in files from before there was one
         )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)

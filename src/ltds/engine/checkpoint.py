@@ -1,11 +1,14 @@
 """Checkpoints as safetensors: parameters, buffers, optimizer state, and how far training got. Reading one runs no code.
 
 Nothing random is saved: draws are addressed by (seed, stream, step), so the step is all the state they have.
+A checkpoint carries the SHA-256 of its content, which is compared whenever it is read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,9 +20,10 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ltds.core.errors import CheckpointError
-from ltds.core.files import write_bytes
+from ltds.core.files import atomic
 
-FORMAT = 2
+FORMAT = 3
+FORMAT_WITHOUT_CHECKSUM = 2  # still read
 
 
 @dataclass(frozen=True)
@@ -38,17 +42,48 @@ def save_checkpoint(
     state: TrainState,
     identity: str,
     average: Mapping[str, Tensor] | None = None,
+    *,
+    previous: Path | None = None,
 ) -> None:
-    """Write all that resuming needs, and which run it belongs to. The old file stays until the new one is complete."""
+    """Write all that resuming needs, and which run it belongs to. The old file stays until the new one is complete.
+
+    `previous`: a name under which the old file is kept beyond that, in case the new one gets damaged.
+    """
     tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
     for name, parameter in method.named_parameters():
         for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{key}.{name}"] = value
     tensors |= {f"average.{name}": value for name, value in (average or {}).items()}
-    header = {"format": FORMAT, "state": asdict(state), "identity": identity}
     packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    write_bytes(file, save(packed, metadata={"ltds": json.dumps(header)}))
+    header: dict[str, Any] = {"format": FORMAT, "state": asdict(state), "identity": identity}
+    header["sha256"] = _checksum(packed, header)
+    content = save(packed, metadata={"ltds": json.dumps(header)})
+    with atomic(file, len(content)) as stream:
+        stream.write(content)
+        if previous is not None and file.is_file():
+            _keep(file, previous)
+
+
+def _keep(file: Path, name: Path) -> None:
+    """Give the file a second name, which may exist already."""
+    link = name.with_name(f".{name.name}.part")
+    link.unlink(missing_ok=True)
+    try:
+        os.link(file, link)
+    except OSError:  # a file system without hard links keeps no previous checkpoint
+        return
+    os.replace(link, name)
+
+
+def _checksum(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:
+    """SHA-256 of the header, and of name, type, shape and bytes of every tensor."""
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"\0{name} {value.dtype} {tuple(value.shape)}\0".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def load_checkpoint(
@@ -66,8 +101,22 @@ def load_checkpoint(
     except RuntimeError as error:
         raise CheckpointError(f"Expected '{file}' to fit the run's config.toml, but got: {error}") from error
     if optimizer is not None:
-        _restore_optimizer(optimizer, method, tensors)
-    return TrainState(**header["state"])
+        _restore_optimizer(file, optimizer, method, tensors)
+    return _state(file, header.get("state"))
+
+
+def _state(file: Path, stored: object) -> TrainState:
+    try:
+        state = TrainState(**stored)  # type: ignore[arg-type]
+        counts = (state.step, state.best_step)
+        if not all(type(count) is int and count >= 0 for count in counts) or type(state.best_accuracy) is not float:
+            raise ValueError(stored)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"Expected '{file}' to say how many steps were taken, but got {stored!r}. "
+            "Train the run again in another folder."
+        ) from error
+    return state
 
 
 def load_average(file: Path, method: nn.Module) -> dict[str, Tensor]:
@@ -75,6 +124,8 @@ def load_average(file: Path, method: nn.Module) -> dict[str, Tensor]:
     tensors, _ = _read(file)
     state = method.state_dict()
     average = _with_prefix(tensors, "average.")
+    if any(name not in state or state[name].shape != value.shape for name, value in average.items()):
+        raise _misfit(file)
     return {name: torch.empty_like(state[name]).copy_(value) for name, value in average.items()}
 
 
@@ -82,15 +133,26 @@ def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
-def _restore_optimizer(optimizer: torch.optim.Optimizer, method: nn.Module, tensors: dict[str, Tensor]) -> None:
+def _restore_optimizer(
+    file: Path, optimizer: torch.optim.Optimizer, method: nn.Module, tensors: dict[str, Tensor]
+) -> None:
     optimizer.state.clear()
     parameters = dict(method.named_parameters())
     for name, value in _with_prefix(tensors, "optimizer.").items():
-        key, parameter_name = name.split(".", 1)
+        key, _, parameter_name = name.partition(".")
+        if parameter_name not in parameters:
+            raise _misfit(file)
         parameter = parameters[parameter_name]
         if value.shape == parameter.shape:  # in the parameter's memory layout, on its device
             value = torch.empty_like(parameter).copy_(value)
         optimizer.state[parameter][key] = value.detach()
+
+
+def _misfit(file: Path) -> CheckpointError:
+    return CheckpointError(
+        f"Expected '{file}' to fit the run's config.toml, but it holds the state of other parameters. "
+        "Restore config.toml, or train the run again in another folder."
+    )
 
 
 def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -98,14 +160,23 @@ def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(file, framework="pt") as archive:
             header = json.loads((archive.metadata() or {}).get("ltds", "{}"))
             tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118 (not a dict)
-    except (OSError, SafetensorError, ValueError) as error:
+        if not isinstance(header, dict):
+            raise ValueError(f"metadata of type {type(header).__name__}")
+    except (OSError, SafetensorError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"Expected '{file}' to be a checkpoint of ltds, but it could not be read: {error}. "
             "If the run has no other checkpoint, train it again in another folder."
         ) from error
-    if header.get("format") != FORMAT:
+    if header.get("format") not in (FORMAT, FORMAT_WITHOUT_CHECKSUM):
         raise CheckpointError(
             f"Expected '{file}' to be a checkpoint of format {FORMAT}, but got {header.get('format', 'none')}: another "
             "version of ltds, or another program, wrote it. Train the run again in another folder."
         )
+    if header["format"] == FORMAT or "sha256" in header:
+        stated = header.pop("sha256", None)
+        if _checksum(tensors, header) != stated:
+            raise CheckpointError(
+                f"Expected '{file}' to hold what was saved, but its content does not match its checksum: the disk or a "
+                "copy has changed it. Restore it from a backup, or train the run again in another folder."
+            )
     return tensors, header

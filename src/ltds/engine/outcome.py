@@ -34,6 +34,7 @@ def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> 
     metrics = evaluate(run)
     run.write_model(model_record(session, metrics))
     run.mark_done()
+    run.previous_checkpoint.unlink(missing_ok=True)
 
 
 def predict_split(session: Session, split: str, progress: Progress = SILENT) -> PredictionTable:

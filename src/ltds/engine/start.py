@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from ltds.core.errors import ConfigError
+from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
+from ltds.core.trust import code_needed
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
 from ltds.engine.config import RunConfig, resolve
@@ -17,11 +20,23 @@ from ltds.engine.session import Session
 from ltds.semantics.archive import write_embeddings
 
 
-def create_run(run: RunDirectory, config: RunConfig, manifest: Manifest, progress: Progress = SILENT) -> None:
-    """Write the run's record, then train to the end. Nothing is written before the settings are known to work."""
+def create_run(
+    run: RunDirectory,
+    config: RunConfig,
+    manifest: Manifest,
+    progress: Progress = SILENT,
+    *,
+    plan: dict[str, Any] | None = None,
+) -> None:
+    """Write the run's record, then train to the end. Nothing is written before the settings are known to work.
+
+    `plan`: which settings were chosen for the user, and why; it is kept in plan.json.
+    """
     with run.locked():
         refuse_existing(run)
         session = assemble(config, manifest, progress)
+        if plan is not None:
+            run.write_plan(plan)
         record(run, session)
         train(session, run, progress)
 
@@ -34,11 +49,15 @@ def refuse_existing(run: RunDirectory) -> None:
         )
 
 
-def resume_run(run: RunDirectory, progress: Progress = SILENT) -> None:
-    """Continue a run from its own record, bit for bit as if it had never stopped."""
-    config = resolve(run.read_config())
+def resume_run(run: RunDirectory, progress: Progress = SILENT, *, trust: Iterable[str] = ()) -> None:
+    """Continue a run from its own record, bit for bit as if it had never stopped.
+
+    `trust`: modules outside ltds that the run needs and that may be imported.
+    """
+    config = resolve(run.read_config(), trust=trust)
     with run.locked():
         session = assemble(config, Manifest.read(Path(config.data.root)), progress)
+        _require_same_task(run, session)
         _record_resume(run, session)
         train(session, run, progress)
 
@@ -48,9 +67,13 @@ def record(run: RunDirectory, session: Session) -> None:
     environment = describe_environment(session.device)
     environment["seed"] = session.config.run.seed
     environment["steps"] = session.steps
+    environment["code_needed"] = code_needed(session.config.to_dict())
     environment["parameters"] = sum(p.numel() for p in session.method.parameters())
-    environment["data"] = session.manifest.checksum
+    environment["data"] = session.manifest.identity
     environment["semantics"] = semantics_checksum(session.config, session.manifest)
+    if session.frozen is not None:
+        environment["frozen"] = session.frozen.checksum
+        session.frozen.save(run.frozen_weights)
     if session.embeddings is not None:
         write_embeddings(run.embeddings_file, session.embeddings)
     run.write_task(session.task)
@@ -58,10 +81,34 @@ def record(run: RunDirectory, session: Session) -> None:
     run.write_config(session.config.to_dict())
 
 
+def _require_same_task(run: RunDirectory, session: Session) -> None:
+    """Refuse to continue a run on a dataset with other classes, domains or training images."""
+    before, now = run.read_task().to_dict(), session.task.to_dict()
+    other = [name for name in now if before.get(name) != now[name]]
+    if other:
+        raise CheckpointError(
+            f"Expected the dataset that '{run.path}' was started with, but '{session.manifest.root}' has other "
+            f"{' and '.join(other)} than '{run.task_file.name}' says. Restore the dataset, or train a new run in "
+            "another folder."
+        )
+
+
 def _record_resume(run: RunDirectory, session: Session) -> None:
     """Add to environment.json that the run was resumed, and what had changed: exact repetition depends on it."""
     environment = run.read_environment()
+    _require_same_frozen(run, environment, session)
     now = describe_environment(session.device)
     changed = {key: value for key, value in now.items() if value != environment.get(key)}
-    environment["resumed"] = [*environment.get("resumed", []), changed]
+    before = environment.get("resumed")
+    environment["resumed"] = [*(before if isinstance(before, list) else []), changed]
     run.write_environment(environment)
+
+
+def _require_same_frozen(run: RunDirectory, environment: dict[str, Any], session: Session) -> None:
+    """Refuse to continue on the outputs of a frozen network with other weights."""
+    before, now = environment.get("frozen"), session.frozen.checksum if session.frozen else None
+    if before != now and before is not None:
+        raise CheckpointError(
+            f"Expected the frozen network that '{run.path}' was started with, but got one with other weights, or none. "
+            "Restore the file that backbone.weights or data.features names, or train a new run in another folder."
+        )

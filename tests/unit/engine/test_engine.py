@@ -61,7 +61,7 @@ def test_checkpoints_that_do_not_fit_are_refused(toy: Manifest, tmp_path: Path) 
     with pytest.raises(CheckpointError, match="could not be read"):
         load_checkpoint(file, session.method)
     save_file({"x": torch.zeros(1)}, file)
-    with pytest.raises(CheckpointError, match="checkpoint of format 2, but got none"):
+    with pytest.raises(CheckpointError, match="checkpoint of format 3, but got none"):
         load_checkpoint(file, session.method)
 
 
