@@ -12,8 +12,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import shutil
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -22,7 +20,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ltds.core.array_files import read_array
 from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.files import temporary_folder
 from ltds.core.progress import SILENT, Progress
 from ltds.data.manifest import Manifest
 from ltds.data.parallel_decode import DecodedImages, DecodeJob, decode_in_parallel
@@ -122,8 +122,8 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
     try:
         if (folder / SOURCE).read_text(encoding="utf-8") != source:
             return None
-        index = np.load(folder / INDEX)
-        if index.shape != (rows, 3):
+        index = read_array(folder / INDEX)
+        if index.shape != (rows, 3) or index.dtype.kind != "i" or index.min(initial=0) < 0:
             return None
         # Read-only: a private writable map counts as memory, and one larger than the machine's would be refused.
         pixels = [np.memmap(folder / name, dtype=np.uint8, mode="r") for name, _ in files]
@@ -132,7 +132,7 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
             remedy = "Raise the limit (ulimit -n 4096), or close some files."
             raise DataError(expected("the cache", "opened", f"'{error}'", remedy)) from error
         return None
-    except (ValueError, EOFError):
+    except ValueError:
         return None
     for (_, images), file_bytes in zip(files, pixels, strict=True):
         offset, height, width = index[images.stop - 1].tolist()
@@ -145,17 +145,13 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
 
 def _build(manifest: Manifest, size: int, folder: Path, source: str, processes: int, progress: Progress) -> None:
     """Make the folder under a temporary name and rename it when complete, so that nobody reads half a cache."""
-    folder.parent.mkdir(exist_ok=True)
-    work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".building-{folder.name}-"))
-    try:
+    with temporary_folder(folder.parent, ".building-") as work:
         new = work / "new"
         new.mkdir()
         index = _write_pixels(manifest, size, new, processes, progress)
         np.save(new / INDEX, index)
         (new / SOURCE).write_text(source, encoding="utf-8")
         _replace_folder(folder, new, work)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _replace_folder(folder: Path, new: Path, work: Path) -> None:

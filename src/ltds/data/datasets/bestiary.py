@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from ltds.bestiary.render import DOMAINS, LARGEST, RENDERER, SMALLEST
 from ltds.bestiary.sentences import describe
 from ltds.core.config import Settings
 from ltds.core.errors import expected
-from ltds.core.files import write_text
+from ltds.core.files import locked, write_text
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import numpy_generator
 from ltds.data.build.claim import claim, read_finished, release
@@ -64,6 +65,16 @@ def build(
     provenance = {"builder": "bestiary", "config": config.model_dump(mode="json"), "renderer": RENDERER}
     if (out / "manifest.json").is_file():
         return read_finished(out, provenance)
+    with locked(out, wait=True):  # whoever comes second waits, and finds it complete
+        if (out / "manifest.json").is_file():
+            return read_finished(out, provenance)
+        return _draw_all(out, config, provenance, workers or os.cpu_count() or 1, progress)
+
+
+def _draw_all(
+    out: Path, config: BestiaryConfig, provenance: dict[str, Any], workers: int, progress: Progress
+) -> Manifest:
+    """Draw what is missing, then write the manifest."""
     claim(out, provenance)
     pictures = list_pictures(config)
     draw_missing(
@@ -72,7 +83,7 @@ def build(
         size=config.size,
         seed=config.seed,
         variety=config.variety,
-        workers=workers or os.cpu_count() or 1,
+        workers=workers,
         progress=progress,
     )
     _write_semantics(out / "semantics")
