@@ -56,10 +56,11 @@ def info(data: DatasetArgument) -> None:
     train = manifest.counts("train")
     per_class = train.sum(axis=0)
     trained = per_class[per_class > 0]
-    print(f"{manifest.name}: {len(manifest)} images, {len(manifest.classes)} classes, {len(manifest.domains)} domains")
-    print(f"licence {manifest.licence}, checksum {manifest.checksum[:16]}, folder {manifest.root}")
+    classes, domains = len(manifest.classes), len(manifest.domains)
+    SCREEN.result(f"{manifest.name}: {len(manifest)} images, {classes} classes, {domains} domains")
+    SCREEN.result(f"licence {manifest.licence}, checksum {manifest.checksum[:16]}, folder {manifest.root}")
     if len(trained):
-        print(
+        SCREEN.result(
             f"training images per class {trained.max()} to {trained.min()}: ratio {trained.max() / trained.min():.1f}"
         )
     rows = []
@@ -71,9 +72,9 @@ def info(data: DatasetArgument) -> None:
     SCREEN.table(["domain", "train", "val", "test", "classes trained", "open when held out"], rows)
     missing = missing_styles(manifest.root)
     for note in notes(manifest):
-        print(note)
+        SCREEN.result(note)
     if missing:
-        print(f"{sum(missing.values())} stylised images are not there yet: ltds data stylize {manifest.root}")
+        SCREEN.result(f"{sum(missing.values())} stylised images are not there yet: ltds data stylize {manifest.root}")
 
 
 app.command("stylize")(stylize)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ltds.cli.screen import SCREEN
+from ltds.core.errors import ConfigError, expected
 
 METHODS = ("agg", "ltds")
 HELD_OUT = "woodblock"
@@ -32,6 +33,8 @@ def demo(
     from ltds.data.datasets.opening import open_dataset
     from ltds.reporting import collect, write_report
 
+    if out.exists() and not out.is_dir():
+        raise ConfigError(expected(f"'{out}'", "a folder", "a file", "Name another folder."), arguments=["out"])
     manifest = open_dataset("bestiary", SCREEN)
     settings = parse_overrides(overrides or [])
     grid = {"data": "bestiary", "methods": METHODS, "held_out": [HELD_OUT], "settings": settings}

@@ -11,6 +11,7 @@ import typer
 
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import ConfigError
+from ltds.core.text import inert
 
 if TYPE_CHECKING:
     from ltds.engine.use import OtherDataResult
@@ -90,7 +91,7 @@ def _show(result: OtherDataResult) -> None:
         number = "1 image was" if len(result.skipped) == 1 else f"{len(result.skipped)} images were"
         print(f"ltds: {number} left out because not readable:", file=sys.stderr)
         for item in result.skipped[:NAMED]:
-            print(f"- {item.file}: {item.reason}", file=sys.stderr)
+            print(inert(f"- {item.file}: {item.reason}"), file=sys.stderr)
         raise typer.Exit(1)
 
 

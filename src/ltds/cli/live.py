@@ -17,6 +17,7 @@ from rich.text import Text
 
 from ltds.benchmark.status import CellState, CellStatus, IndexedCell, cell_status, means, time_left
 from ltds.cli.screen import SCREEN
+from ltds.core.text import inert
 
 if TYPE_CHECKING:
     from ltds.benchmark.grid import GridCell
@@ -95,7 +96,7 @@ def status_table(statuses: Sequence[CellStatus]) -> None:
     for status in statuses:
         if status.state in ("failed", "stopped"):
             what = status.error or f"no progress since step {status.step} of {status.steps}"
-            console.print(Text(f"{status.state}: {status.cell.run.path.name}: {what}"))
+            console.print(Text(inert(f"{status.state}: {status.cell.run.path.name}: {what}")))
 
 
 def _counts(statuses: Sequence[CellStatus], jobs: int) -> Text:
@@ -112,7 +113,7 @@ def _bars(statuses: Sequence[CellStatus]) -> Table:
             name = f"{s.cell.method} · {s.cell.held_out or 'none'} · {s.cell.seed}"
             bar = ProgressBar(total=max(1, s.steps), completed=s.step, width=30)
             left = _duration(s.seconds_left) if s.seconds_left is not None else "?"
-            table.add_row(Text(name), bar, Text(f"{s.step}/{s.steps}"), Text(f"{left} left", style="dim"))
+            table.add_row(Text(inert(name)), bar, Text(f"{s.step}/{s.steps}"), Text(f"{left} left", style="dim"))
     return table
 
 
@@ -125,7 +126,7 @@ def _means(statuses: Sequence[CellStatus]) -> Table:
     table.add_column("Runs", justify="right")
     for method, (_, runs) in columns["Acc"].items():
         shares = [f"{100 * column[method][0]:.1f}" if method in column else "-" for column in columns.values()]
-        table.add_row(Text(method), *shares, str(runs))
+        table.add_row(Text(inert(method)), *shares, str(runs))
     return table
 
 

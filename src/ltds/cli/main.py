@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +14,8 @@ import ltds
 from ltds.cli import benchmark, data, demo, evaluate, export, methods, predict, report, train
 from ltds.cli.hints import find_command, hint
 from ltds.cli.screen import SCREEN
-from ltds.core.errors import LtdsError
+from ltds.core.errors import LtdsError, LtdsWarning
+from ltds.core.text import inert
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -53,23 +56,42 @@ app.command("report")(report.report)
 app.command("methods")(methods.methods)
 
 
+def _prepare_output() -> None:
+    """Print what the terminal's encoding lacks as "?" instead of failing, and our warnings as plain sentences."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    show = warnings.showwarning
+
+    def show_sentence(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, LtdsWarning):
+            print(inert(f"ltds: {message}"), file=sys.stderr)
+        else:
+            show(message, category, *rest, **more)
+
+    warnings.showwarning = show_sentence
+
+
+def _system_error(error: OSError) -> str:
+    what = f"to be able to use '{error.filename}'" if error.filename is not None else "the system to do its work"
+    remedy = "Check the path, its permissions and the space left, or name another with --out."
+    return f"ltds: Expected {what}, but it says: {error.strerror or error}. {remedy}"
+
+
 def run() -> None:
     """Exit codes: 0 success; 2 a mistake that the user can correct (a sentence, no traceback); 1 a fault in ltds.
 
     `predict` and `evaluate` also exit with 1 after they skipped images that could not be read.
     """
+    _prepare_output()
     try:
         app()
     except LtdsError as error:
         remedy = hint(error, find_command(typer.main.get_command(app), sys.argv[1:]))
-        print(f"ltds: {error}", *filter(None, [remedy]), sep="\n", file=sys.stderr)
+        print(*map(inert, filter(None, [f"ltds: {error}", remedy])), sep="\n", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
-        print(
-            f"ltds: Expected to be able to use '{error.filename}', but the system says: {error.strerror}. "
-            "Check the path, its permissions and the space left, or name another with --out.",
-            file=sys.stderr,
-        )
+        print(inert(_system_error(error)), file=sys.stderr)
         sys.exit(2)
     except Exception:
         traceback.print_exc()

@@ -14,6 +14,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 
 from ltds.core.progress import Advance
+from ltds.core.text import inert
 
 
 @dataclass
@@ -40,10 +41,10 @@ class Screen:
             TextColumn("[dim]{task.fields[note]}"),
         )
         with RichProgress(*columns, console=Console(stderr=True), disable=not self.bars) as progress:
-            task = progress.add_task(title, total=total, completed=done, note="")
+            task = progress.add_task(escape(inert(title)), total=total, completed=done, note="")
 
             def advance(amount: int = 1, note: str = "") -> None:
-                progress.update(task, advance=amount, note=note)
+                progress.update(task, advance=amount, note=escape(inert(note)))
 
             yield self._lines(title, total, done, advance) if self.verbose and not self.bars else advance
 
@@ -56,7 +57,7 @@ class Screen:
             nonlocal position
             before, position = position, position + amount
             if 10 * before // max(total, 1) != 10 * position // max(total, 1):
-                print(f"{title}: {position} of {total} {note}".rstrip(), file=sys.stderr, flush=True)
+                print(inert(f"{title}: {position} of {total} {note}".rstrip()), file=sys.stderr, flush=True)
             advance(amount, note)
 
         return line
@@ -64,15 +65,19 @@ class Screen:
     def say(self, text: str) -> None:
         """A message on standard error."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(inert(text), file=sys.stderr, flush=True)
+
+    def result(self, text: str) -> None:
+        """A line on standard output, which others may read."""
+        print(inert(text))
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A result on standard output: the first column aligned left, the others right."""
         table = Table(header_style="bold")
         for i, name in enumerate(header):
-            table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+            table.add_column(escape(inert(name)), justify="left" if i == 0 else "right", overflow="fold")
         for row in rows:
-            table.add_row(*(escape(cell) for cell in row))
+            table.add_row(*(escape(inert(cell)) for cell in row))
         console = Console()
         if not console.is_terminal:  # a pipe has no width: never cut a table there
             console = Console(width=max(200, console.width))

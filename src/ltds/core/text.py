@@ -10,6 +10,15 @@ from typing import TextIO
 
 from ltds.core.errors import DataError, expected
 
+# Control characters except tab and line end, what terminals treat like them, and marks that reorder a line.
+_COMMANDS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
+_COMMANDS |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def inert(text: str) -> str:
+    """The text with control characters spelled out: a name from a file must not give commands to a terminal."""
+    return text.translate(_COMMANDS)
+
 
 @contextmanager
 def reading(file: Path) -> Iterator[TextIO]:
