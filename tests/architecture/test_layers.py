@@ -27,8 +27,9 @@ WITHOUT_TORCH = ("reporting", "bestiary")
 
 
 def package_of(file: Path) -> str:
-    """The package of ltds that a file is in; a module directly in ltds counts as one."""
-    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+    """The package of ltds that a file is in; a module directly in ltds counts as one, `python -m ltds` as cli."""
+    name = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+    return "cli" if name == "__main__" else name
 
 
 def nodes(node: ast.AST, for_types: bool) -> Iterator[ast.AST]:

@@ -27,7 +27,7 @@ def said(error: LtdsError, *words: str) -> str:
         ("Use optimizer.lr=0.01.", "--set optimizer.lr=0.01"),
         ("Setting 'optimizer.lr' was 9. Lower it: optimizer.lr=0.01", "--set optimizer.lr=0.01"),
         ("The setting 'method.strict' is now called 'method.hide_open_names'.", "--set method.hide_open_names=VALUE"),
-        ("Use method.mixstyle.stages=[1, 2], or larger images.", "--set method.mixstyle.stages=[1, 2]"),
+        ("Use method.mixstyle.stages=[1, 2], or larger images.", "--set 'method.mixstyle.stages=[1, 2]'"),
         ("There is no setting 'optimizer.lrr'. Did you mean 'optimizer.lr'? Choices: data.size, optimizer.lr.",
          "--set optimizer.lr=VALUE"),
     ],
@@ -63,7 +63,7 @@ def test_attributes_come_before_the_message() -> None:
 
 def test_where_the_output_goes_and_how_to_resume() -> None:
     assert said(DataError("It is not empty. Choose another folder."), "train") == "Give it as: --out FOLDER"
-    assert said(DataError("It is not empty. Choose another folder."), "evaluate") == ""
+    assert said(DataError("It is not empty. Choose another folder."), "methods") == ""
     error = LtdsError("It is not finished. Resume it.", resume=Path("runs/a"))
     assert said(error, "report") == "Resume it with: ltds train --resume runs/a"
 
