@@ -106,7 +106,7 @@ def _grid(file: Path | None, given: dict[str, Any]) -> Grid:
 
 
 def _seed(text: str) -> int:
-    if not text.strip().isdecimal():
+    if not text.strip().isdecimal() or len(text.strip()) > 18:
         raise ConfigError(f"Expected --seeds to be numbers separated by commas, but got '{text}'. Write --seeds 0,1,2.")
     return int(text)
 

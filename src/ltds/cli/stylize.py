@@ -78,7 +78,21 @@ def _of_dataset(root: Path, style: str | None) -> list[StyleJob]:
         if PurePosixPath(image.path).is_absolute() or ".." in PurePosixPath(image.path).parts:
             remedy = "A list from elsewhere must not write outside of the dataset: correct that line of stylize.csv."
             raise DataError(expected(f"'{image.path}'", f"a path inside '{root}'", "one outside", remedy))
-    return [StyleJob(root / i.path, root / i.source, i.style) for i in images if style is None or i.style == style]
+    jobs = [StyleJob(root / i.path, root / i.source, i.style) for i in images if style is None or i.style == style]
+    _require_inside(root, jobs)
+    return jobs
+
+
+def _require_inside(folder: Path, jobs: list[StyleJob]) -> None:
+    """Refuse to write through a link that leads out of the folder."""
+    end = folder.resolve()
+    for target in {job.target.parent for job in jobs}:
+        if not target.resolve().is_relative_to(end):
+            remedy = "Images are not written through links to elsewhere: replace the link by a folder."
+            raise DataError(expected(f"'{target}'", f"a folder inside '{folder}'", f"'{target.resolve()}'", remedy))
+    linked = next((job.target for job in jobs if job.target.is_symlink()), None)
+    if linked is not None:
+        raise DataError(expected(f"'{linked}'", "an image, or nothing yet", "a link", "Delete the link."))
 
 
 def _of_folder(source: Path, style: str | None, out: Path) -> list[StyleJob]:
@@ -102,7 +116,9 @@ def _of_folder(source: Path, style: str | None, out: Path) -> list[StyleJob]:
     files = sorted(f for f in source.rglob("*") if f.suffix.lower() in kinds and not f.name.startswith("."))
     if not files:
         raise DataError(expected(f"'{source}'", "a folder with images", "no image below it", "Check the path."))
-    return [StyleJob(out / file.relative_to(source), file, style) for file in files]
+    jobs = [StyleJob(out / file.relative_to(source), file, style) for file in files]
+    _require_inside(out, jobs)
+    return jobs
 
 
 def _weights(styles: list[str], missing: list[str], given: list[str]) -> dict[str, Path]:

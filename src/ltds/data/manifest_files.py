@@ -86,7 +86,7 @@ def read_header(root: Path) -> ManifestHeader:
         )
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"Expected '{file}' to be valid JSON, but got: {error}. Build the dataset again.") from error
     if not isinstance(content, dict):
         raise DataError(f"Expected '{file}' to hold a JSON object, but got {content!r}. Build the dataset again.")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic
+from ltds.core.text import reading
 
 FILE = "stylize.csv"
 
@@ -43,7 +44,7 @@ def read_style_list(root: Path) -> Iterator[StyledImage]:
     file = root / FILE
     if not file.is_file():
         return
-    with file.open(newline="", encoding="utf-8") as stream:
+    with reading(file) as stream:
         lines = csv.reader(stream)
         if tuple(next(lines, ())) != StyledImage._fields:
             rule = f"a list with the columns {', '.join(StyledImage._fields)}"

@@ -46,7 +46,8 @@ class MetaLtds(Method):
         if config.meta_test_domains >= domains:
             raise ConfigError(
                 f"Expected method.meta_test_domains to be less than the {domains} source domains, but got "
-                f"{config.meta_test_domains}: one must be left for meta-train. Set method.meta_test_domains=1 or 0."
+                f"{config.meta_test_domains}: one must be left for meta-train. "
+                + ("Set method.meta_test_domains=1 or 0." if domains > 1 else "Set method.meta_test_domains=0.")
             )
         self.channels_last = not (config.gradient_order == "second" and config.meta_test_domains)
         self.criterion = Criterion(config.criterion, self.task)

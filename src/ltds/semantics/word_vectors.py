@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, cast
@@ -17,6 +18,7 @@ from ltds.semantics.embeddings import ClassEmbeddings
 from ltds.semantics.texts import words
 
 BLOCK = 1 << 20
+WIDEST = 100_000  # numbers of a vector: more is a damaged header
 REMEDY = "Copy it again from its source: it is damaged, or another type of file."
 Vector = NDArray[np.float64]
 
@@ -69,7 +71,7 @@ def read_vectors(file: Path, needed: Iterable[str]) -> dict[str, Vector]:
                 exact.discard(word)
                 if not exact:
                     break
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(expected(f"'{file}'", "readable to its end", f"'{error}'", REMEDY)) from error
     return vectors
 
@@ -83,8 +85,10 @@ def _opened(file: Path) -> IO[bytes]:
 def _entries(stream: IO[bytes], file: Path, wanted: set[bytes]) -> Iterator[tuple[bytes, Vector]]:
     first = stream.readline(BLOCK)
     header = first.split()
-    if len(header) == 2 and all(field.isdigit() for field in header):
+    if len(header) == 2 and all(field.isdigit() and len(field) < 19 for field in header):
         count, width = map(int, header)
+        if width > WIDEST:
+            raise DataError(expected(f"the vectors of '{file}'", f"of at most {WIDEST} numbers", width, REMEDY))
         second = stream.readline(BLOCK)
         if _numbers(second.split()[1:], width) is None:
             yield from _binary(second, stream, file, count, width, wanted)

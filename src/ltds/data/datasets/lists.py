@@ -36,8 +36,10 @@ class ListsConfig(DrawConfig):
     @field_validator("names")
     @classmethod
     def _pattern(cls, names: str) -> str:
-        if names and not set(re.findall(r"\{(.*?)\}", names)) & {"domain", "split"}:
-            raise ValueError(expected("names", "a file name with {domain} or {split} in it", names, "Correct it."))
+        found = [field for field in re.findall(r"\{(.*?)\}", names) if field in ("domain", "split")]
+        if names and (not found or len(set(found)) < len(found)):
+            rule = "a file name with {domain} or {split} in it, each at most once"
+            raise ValueError(expected("names", rule, names, "Correct it."))
         return names
 
 
@@ -184,13 +186,17 @@ def _needed(file: Path, columns: list[str], config: ListsConfig) -> list[str]:
 def _named(labels: list[str], classes: Path | None) -> tuple[list[str], tuple[str, ...]]:
     """The class name of each line, and the names in order: numerical if all are numbers, else alphabetical."""
     distinct = set(labels)
-    numbers = all(label.isdecimal() for label in distinct)
+    numbers = all(map(_is_number, distinct))
     if classes is None:
         order = sorted(distinct, key=int) if numbers else sorted(distinct)
         return labels, tuple(order)
     names = text_lines(classes)
-    wrong = sorted(label for label in distinct if not label.isdecimal() or int(label) >= len(names))
+    wrong = sorted(label for label in distinct if not _is_number(label) or int(label) >= len(names))
     if wrong:
         rule = f"numbers from 0 to {len(names) - 1}, as '{classes}' has {len(names)} names"
         raise DataError(expected("the labels", rule, ", ".join(wrong[:5]), "Correct the file of names or the lists."))
     return [names[int(label)] for label in labels], tuple(names)
+
+
+def _is_number(label: str) -> bool:
+    return label.isdecimal() and len(label) < 19

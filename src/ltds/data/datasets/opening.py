@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ltds.core.config import parse
-from ltds.core.errors import DataError
+from ltds.core.errors import ConfigError, DataError
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.source import images_below
 from ltds.data.datasets.bestiary import BestiaryConfig, build
@@ -33,6 +33,7 @@ def open_dataset(source: str | Path | Manifest, progress: Progress = SILENT) -> 
     """The dataset in the folder `source`, or the built-in "bestiary", which is built first if necessary."""
     if isinstance(source, Manifest):
         return source
+    require_path(source)
     if str(source) != "bestiary" or is_dataset(Path(source)):
         refuse_images(Path(source))
         return Manifest.read(Path(source))
@@ -41,6 +42,13 @@ def open_dataset(source: str | Path | Manifest, progress: Progress = SILENT) -> 
     if is_dataset(root):  # built before, perhaps with other settings: use it as it is
         config = parse(BestiaryConfig, Manifest.read(root).provenance.get("config", {}))
     return build(root, config, progress=progress)
+
+
+def require_path(source: object) -> None:
+    """Raise where settings from a file or the command line name a dataset by something that is no text."""
+    if not isinstance(source, str | Path):
+        got = f"{source!r}, a {type(source).__name__}"
+        raise ConfigError(f"Expected data.root to be the path of a dataset as text, but got {got}. Set data.root=PATH.")
 
 
 def is_dataset(folder: Path) -> bool:

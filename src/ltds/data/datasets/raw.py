@@ -18,7 +18,7 @@ from ltds.data.datasets import BUILDERS, folder, lists
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.lists import ListsConfig
-from ltds.data.datasets.opening import data_home, holds_images, open_dataset
+from ltds.data.datasets.opening import data_home, holds_images, open_dataset, require_path
 from ltds.data.manifest import Manifest
 
 FEWEST_TEST = 10  # test images of a pair that are never cut
@@ -31,6 +31,8 @@ def open_or_build(source: str | Path | Manifest, progress: Progress = SILENT) ->
     It is built in the data home ($LTDS_DATA, or `data`), with links to the images; images that cannot be decoded are
     left out. A dataset built before is used again if the images are still the same.
     """
+    if not isinstance(source, Manifest):
+        require_path(source)
     if isinstance(source, Manifest) or str(source) == "bestiary" or not holds_images(Path(source)):
         return open_dataset(source, progress)
     path = Path(source)
