@@ -79,8 +79,7 @@ def _again(runs: list[Path]) -> None:
 
 def _show(result: OtherDataResult) -> None:
     metrics = result.metrics
-    header = ["accuracy", "macro accuracy", "named right", "called unknown", "images"]
-    header += ["called unknown", "images of unknown classes"]
+    header = ["accuracy", "named right", "wrongly unknown", "images", "rightly unknown", "images of unknown classes"]
     rows = [[name, *_cells(row)] for name, row in metrics["per_domain"].items()]
     SCREEN.table(["domain", *header], [*rows, ["all", *_cells(metrics["overall"])]])
     SCREEN.table(["class", *header], [[name, *_cells(row)] for name, row in metrics["per_class"].items()])
@@ -96,7 +95,7 @@ def _show(result: OtherDataResult) -> None:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    shares = ("accuracy", "macro_accuracy", "named_right", "known_called_unknown")
+    shares = ("accuracy", "named_right", "known_called_unknown")
     cells = [*(_percent(row[name]) for name in shares), str(row["known_images"])]
     return [*cells, _percent(row["open_called_unknown"]), str(row["open_images"])]
 
@@ -109,6 +108,7 @@ def _remarks(metrics: dict[str, Any]) -> list[str]:
     classes, threshold = metrics["classes"], metrics["unknown"]["threshold"]
     lines = [
         "accuracy: the most probable class is right; named right: and the model did not say 'unknown'.",
+        f"Mean over classes of the accuracy (macro accuracy): {_percent(metrics['overall']['macro_accuracy'])}",
         "'unknown' is never said: the run had no validation images to choose a threshold on."
         if threshold is None
         else f"'unknown': score below {threshold:.4g}. How this was chosen: {metrics['unknown']['rule']}.",

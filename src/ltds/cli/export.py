@@ -26,7 +26,7 @@ def export(
     ] = "safetensors",
     check: Annotated[
         list[Path] | None,
-        typer.Option(help="Image to compare the export with the model on (default: random inputs). May be repeated."),
+        typer.Option(help="Image, or folder of images, to compare on (default: random inputs). May be repeated."),
     ] = None,
     trust: Annotated[
         list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
@@ -34,7 +34,7 @@ def export(
 ) -> None:
     """Write a model to a folder, with its classes, preprocessing and threshold, and a model card (README.md).
 
-    Example: ltds export runs/first --to onnx --out models/first --check photo.jpg
+    Example: ltds export runs/first --to onnx --out models/first --check photos
 
     The export is run and compared with the model before the folder appears.
     """

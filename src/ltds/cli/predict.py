@@ -110,13 +110,10 @@ def _show(done: FilePredictions, top: int) -> None:
 def _unknown_rule(model: Model, threshold: float | None) -> str:
     rule = model.record.unknown
     if threshold is not None:
-        return f"'unknown': the score ({rule.score}) is below {threshold:g}, as you asked."
+        return f"'unknown': the score is below {threshold:g}, as you asked."
     if rule.threshold is None:
         return "'unknown' is never said: the run had no validation images to choose a threshold on (see --threshold)."
-    return (
-        f"'unknown': the score ({rule.score}) is below {rule.threshold:.4g}. How this was chosen: {rule.rule}; "
-        f"split: {rule.split}."
-    )
+    return f"'unknown': the score is below {rule.threshold:.4g}. How this was chosen: {rule.rule}; split: {rule.split}."
 
 
 def _name_skipped(skipped: list[tuple[str, str]]) -> None:

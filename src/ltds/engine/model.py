@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -125,7 +125,8 @@ class Model:
     def _batches(self, images: ModelInput, batch_size: int) -> Iterator[Tensor]:
         """The images as evaluation gives them to the network."""
         for start in range(0, len(images), batch_size):
-            yield self.record.preprocessing(images[start : start + batch_size]).to(self.device)
+            raw: Any = images[start : start + batch_size]
+            yield self.record.preprocessing(raw).to(self.device)
 
 
 def _interpret(logits: NDArray[np.float64], names: Sequence[str], top: int, threshold: float | None) -> ImagePrediction:

@@ -143,7 +143,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:
     try:
-        return load_file(file)  # type: ignore[no-any-return]
+        return load_file(file)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
             f"Expected '{file}' to hold the weights of a model, but it could not be read: {error}. "

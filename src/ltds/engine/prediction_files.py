@@ -73,7 +73,8 @@ def _write_sheet(predictions: FilePredictions, file: Path) -> None:
 
 def _picture(row: PredictedFile) -> GridPicture:
     colour = "firebrick" if row.answer.unknown else "black"
-    label = f"{row.answer.label} {100 * row.answer.confidence:.0f} %"
+    best = f"{row.answer.classes[0][0]} {100 * row.answer.confidence:.0f} %"
+    label = f"unknown ({best})" if row.answer.unknown else best
     return GridPicture(decoded(row.file, 2 * SIDE), label, printable(Path(row.file.name)), colour)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from ltds.core.progress import SILENT, Progress
 from ltds.data.datasets.opening import holds_images, open_dataset
 from ltds.data.datasets.raw import preview
-from ltds.data.decode import ImageSource
 from ltds.data.manifest import Manifest
 from ltds.engine.export import ExportFormat, ExportResult
 from ltds.engine.load import load_model
@@ -18,6 +17,8 @@ from ltds.engine.model import Model
 from ltds.engine.other_data import EvaluatedSplit, evaluate_on, evaluation_folder, write_evaluation
 from ltds.engine.predict_files import FilePredictions, SkippedFile, find_images, predict_files
 from ltds.engine.prediction_files import check_output, write_predictions
+
+MOST_CHECKED = 100  # images that an export is compared on
 
 
 def predict(
@@ -55,15 +56,18 @@ def export(
     out: str | Path,
     *,
     to: ExportFormat = "safetensors",
-    check: Sequence[ImageSource] = (),
+    check: str | Path | Sequence[str | Path] = (),
     trust: Iterable[str] = (),
     progress: Progress = SILENT,
 ) -> ExportResult:
     """Write the model of a run, or of a model directory, to the new folder `out`; see `Model.export`.
 
-    ltds.export("runs/first", "models/first", to="onnx", check=["a.jpg"]).difference
+        ltds.export("runs/first", "models/first", to="onnx", check="photos").difference
+
+    `check`: images to compare the export with the model on, or folders of images; the first hundred are taken.
     """
-    return load_model(model, device="cpu", trust=trust).export(out, to=to, check=check, progress=progress)
+    images = find_images([check] if isinstance(check, str | Path) else check)[:MOST_CHECKED]
+    return load_model(model, device="cpu", trust=trust).export(out, to=to, check=images, progress=progress)
 
 
 @dataclass(frozen=True)

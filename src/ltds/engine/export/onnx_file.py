@@ -81,7 +81,7 @@ def _traced(graph: PredictionGraph, example: Tensor) -> bytes:
     torch.onnx.export(
         graph,
         (example,),
-        content,
+        content,  # type: ignore[arg-type]  # it takes open files, too
         input_names=[INPUT],
         output_names=list(OUTPUTS),
         dynamic_axes=axes,
