@@ -3,7 +3,7 @@
     python examples/own_data.py
 
 Replace `draw_photos` with your own folder PHOTOS/<domain>/<class>/*.png. On the command line the same is:
-ltds data build folder --source photos --out data/photos; ltds train --data data/photos --held-out night ...
+ltds data build folder --source photos --out data/photos; ltds train data/photos --held-out night ...
 """
 
 from __future__ import annotations
