@@ -82,7 +82,7 @@ def _checksum(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"\0{name} {value.dtype} {tuple(value.shape)}\0".encode())
-        digest.update(value.reshape(-1).view(torch.uint8).numpy())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

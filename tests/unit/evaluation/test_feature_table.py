@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ltds.evaluation.features import FeatureTable, drawn_rows, to_float16
+from ltds.evaluation.thumbnails import load_thumbnails
 
 
 def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -42,3 +43,32 @@ def test_every_run_draws_the_same_images_and_no_more_than_asked_for() -> None:
 
 def test_to_float16_keeps_what_is_too_large_finite() -> None:
     assert to_float16(np.array([1e9, -1e9, 0.5])).tolist() == [65504.0, -65504.0, 0.5]
+
+
+def test_what_does_not_fit_together_is_no_table(tmp_path: Path) -> None:
+    """A damaged or foreign file costs the figures that need it, and nothing else."""
+    good = {
+        "features": np.eye(3, dtype=np.float16),
+        "labels": np.arange(3),
+        "domains": np.zeros(3, np.int64),
+        "rows": np.arange(3),
+    }
+    file = tmp_path / "features.npz"
+    changes = [
+        {"labels": np.arange(2)},
+        {"labels": np.arange(3.0)},
+        {"rows": np.array([-1, 0, 1])},
+        {"features": np.eye(3, dtype=np.int64)},
+        {"features": np.zeros(3, np.float16)},
+        {"diagnostics.embeddings": np.array(["a"])},
+    ]
+    for change in changes:
+        np.savez(file, **{**good, **change})
+        assert FeatureTable.load(file) is None, change
+    np.savez(file, **good)
+    assert FeatureTable.load(file) is not None
+    content = file.read_bytes()
+    for place in range(0, len(content), 17):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        FeatureTable.load(file)  # raises nothing
+        load_thumbnails(file)

@@ -70,9 +70,17 @@ ReportFigure = Callable[[FigureContext], Iterable[Drawing]]
 def stored_features(run: Run) -> FeatureTable | None:
     """The features that the run stored; None if there are none or they do not fit its task."""
     table = FeatureTable.load(run.directory.features_file)
-    if table is None or not len(table.rows) or table.labels.max(initial=0) >= len(run.task.classes):
+    if table is None or not len(table.rows):
         return None
-    return table
+    classes, square = len(run.task.classes), ("embeddings", "covariances", "updated")  # see Method.diagnostics
+    shapes = {name: values.shape for name, values in table.diagnostics.items()}
+    fits = (
+        table.labels.max() < classes
+        and table.domains.max() < len(run.task.domains)
+        and all(shapes[name] == (classes, classes) for name in square if name in shapes)
+        and ("projected" not in shapes or len(shapes["projected"]) == 2 and len(table.rows) == shapes["projected"][0])
+    )
+    return table if fits else None
 
 
 def run_note(runs: Mapping[str, Run]) -> str:
