@@ -39,7 +39,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
     if config.run.tensorboard:
         require_tensorboard()
     task = manifest.task(config.data.held_out or None)
-    if not len(manifest.rows("test")):
+    if not len(manifest.test_rows(task.held_out)):
         raise DataError(
             f"Expected '{manifest.name}' to have test images, but all of its images are for training and validation. "
             "Mark some with the split 'test' in manifest.csv, so that the outcome can be measured."

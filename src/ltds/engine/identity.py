@@ -11,6 +11,9 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.semantics import semantics_checksum
 
+# Settings that came after the first runs, with the value that means "as before": runs made without them go on.
+ADDED = (("backbone", "frozen", 0), ("data", "cached_variants", 1))
+
 
 def identity(config: RunConfig, manifest: Manifest) -> str:
     """A hash of the dataset, the class embeddings and all settings except paths, device, threads and logging."""
@@ -22,7 +25,10 @@ def identity(config: RunConfig, manifest: Manifest) -> str:
     settings["semantics"]["table"] = bool(
         settings["semantics"]["table"]
     )  # a dataset's attributes are scaled on reading
+    for group, name, default in ADDED:
+        if settings[group][name] == default:
+            del settings[group][name]
     for name in ("device", "threads", "frechet_every", "tensorboard"):
         del settings["run"][name]
-    content = [manifest.checksum, semantics_checksum(config, manifest), settings]
+    content = [manifest.identity, semantics_checksum(config, manifest), settings]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+import torch
+
 from ltds.core.errors import CheckpointError
+from ltds.data.activations import ActivationInputs
 from ltds.data.inputs import FeatureInputs, ImageInputs
 from ltds.engine.preprocessing import (
     FeaturePreprocessing,
     ImagePreprocessing,
     Preprocessing,
+    frozen_to_dict,
     preprocessing_from_dict,
 )
 from ltds.engine.session import Session
@@ -20,10 +25,10 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class UnknownRule:
-    """When a model says "unknown": its score is below the threshold, or its best class is an open one.
+    """When a model says "unknown": the largest logit of a known class is below the threshold.
 
-    `score` names the score, `rule` says how the threshold was chosen and `split` on which images. Without a threshold
-    (no validation images), only open classes are called unknown.
+    `score` names this score, `rule` says how the threshold was chosen and `split` on which images. Without a threshold
+    (no validation images), the model never says "unknown".
     """
 
     score: str
@@ -40,39 +45,41 @@ class ModelRecord:
     unknown: UnknownRule
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any], file: object) -> ModelRecord:
+    def from_dict(
+        cls, content: dict[str, Any], file: Path, frozen_weights: Path, device: torch.device | None = None
+    ) -> ModelRecord:
         """The record, or a CheckpointError that names the file."""
         try:
             if content["format"] != FORMAT:
                 raise ValueError(f"format {content['format']}")
-            return cls(preprocessing_from_dict(content["preprocessing"]), UnknownRule(**content["unknown"]))
+            preprocessing = preprocessing_from_dict(content["preprocessing"], frozen_weights, device)
+            return cls(preprocessing, UnknownRule(**content["unknown"]))
+        except CheckpointError:
+            raise
         except (LookupError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"Expected '{file}' to describe a model in format {FORMAT}, but got {type(error).__name__}: {error}. "
                 "Train the run again with this version of ltds."
             ) from error
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "preprocessing": self.preprocessing.to_dict(),
-            "unknown": asdict(self.unknown),
-        }
-
 
 def model_record(session: Session, metrics: dict[str, Any]) -> dict[str, Any]:
     """The record of a session's model; its threshold is the one that metrics.json fixed on source validation."""
     choice = metrics["choices"]["h_fixed"]
     split = choice["split"] if choice["threshold"] is not None else None
-    unknown = UnknownRule("max_softmax", choice["threshold"], choice["rule"], split)
-    return ModelRecord(_preprocessing(session), unknown).to_dict()
+    unknown = UnknownRule(choice["score"], choice["threshold"], choice["rule"], split)
+    return {"format": FORMAT, "preprocessing": _preprocessing(session), "unknown": asdict(unknown)}
 
 
-def _preprocessing(session: Session) -> Preprocessing:
+def _preprocessing(session: Session) -> dict[str, Any]:
+    frozen = session.frozen
     match session.inputs:
         case ImageInputs(evaluate=transform):
-            return ImagePreprocessing(session.config.data.decoded_side, transform)
+            return ImagePreprocessing(session.config.data.decoded_side, transform).to_dict()
         case FeatureInputs(dim=dim, scale=scale):
-            return FeaturePreprocessing(dim, scale)
+            features = FeaturePreprocessing(dim, scale).to_dict()
+            return frozen_to_dict(frozen.images, frozen.network, features) if frozen else features
+        case ActivationInputs() if frozen:
+            return frozen_to_dict(frozen.images, frozen.network, None)
         case other:
             raise TypeError(f"no preprocessing is known for {type(other).__name__}")

@@ -69,7 +69,9 @@ class Session:
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Row ids of a split: of the source domains for "train" and "val", of all domains for "test"."""
-        if split == "test" or self.task.held_out is None:
+        if split == "test":
+            return self.manifest.test_rows(self.task.held_out)
+        if self.task.held_out is None:
             return self.manifest.rows(split)
         return np.sort(np.concatenate([self.manifest.rows(split, domain) for domain in self.task.sources]))
 
