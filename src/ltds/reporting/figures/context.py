@@ -78,7 +78,7 @@ def stored_features(run: Run) -> FeatureTable | None:
         table.labels.max() < classes
         and table.domains.max() < len(run.task.domains)
         and all(shapes[name] == (classes, classes) for name in square if name in shapes)
-        and ("projected" not in shapes or len(shapes["projected"]) == 2 and len(table.rows) == shapes["projected"][0])
+        and ("projected" not in shapes or (len(shapes["projected"]) == 2 and len(table.rows) == shapes["projected"][0]))
     )
     return table if fits else None
 
