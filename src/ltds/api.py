@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,16 @@ from ltds.core.config import merge, nested, read_toml
 from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
-from ltds.data.datasets.opening import open_dataset
+from ltds.core.trust import modules_named
+from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
-from ltds.engine.config import RunConfig, resolve
-from ltds.engine.start import create_run, refuse_existing, resume_run
+from ltds.engine.other_data import EvaluatedSplit
+from ltds.engine.start import refuse_existing, resume_run
+from ltds.engine.use import evaluate_elsewhere
 from ltds.evaluation.run_metrics import evaluate as evaluate_run
+from ltds.planning.begin import begin_run, new_run_folder, say_nothing
+from ltds.planning.duration import parse_duration
+from ltds.planning.series import RunSeries, check_estimate
 
 
 def train(
@@ -26,19 +31,30 @@ def train(
     seed: int | None = None,
     epochs: int | None = None,
     device: str | None = None,
+    features: str | Path | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
+    budget: str | float | None = None,
+    estimate: str = "none",
     tensorboard: bool = False,
     resume: str | Path | None = None,
+    trust: Iterable[str] = (),
     progress: Progress = SILENT,
+    say: Callable[[str], None] = say_nothing,
 ) -> RunDirectory:
-    """Train a method on a dataset with one domain held out; the run directory holds all that comes of it.
+    """Train a method on a dataset, often with one domain held out; the run directory holds all that comes of it.
 
         run = ltds.train("bestiary", method="ltds", held_out="woodblock", out="runs/first")
 
-    `data`: "bestiary" (built in), the folder of a dataset, or a Manifest. `config`: a TOML file with settings.
+    `data`: "bestiary" (built in), the folder of a dataset, a folder of images sorted as domain/class/*, a CSV file with
+    the columns path, class and domain, or a Manifest. `out`: a new folder, by default runs/NAME. What you leave open is
+    chosen for your images, within the time `budget` ("10m" by default): `say` is called with each choice and its
+    reason, plan.json keeps them. `estimate`: "full" holds out each domain in turn, "one" only `held_out`, before the
+    final model is trained on all of them; the runs are then folders of `out`, and the final one is returned.
+    `features`: a file of vectors to train on instead of images (`ltds.extract_features`). `config`: a TOML file.
     `settings`: settings by dotted name, as in {"optimizer.lr": 0.05}; they replace the file's. `resume`: the directory
-    of a run to continue exactly where it stopped, with nothing else given.
+    of a run to continue exactly where it stopped, with nothing else given. `trust`: modules outside ltds that the file
+    or the run needs and that may be imported; those of `method` and `settings` are trusted already.
     """
     options = {
         "method.name": method,
@@ -46,51 +62,86 @@ def train(
         "run.seed": seed,
         "schedule.epochs": epochs,
         "run.device": device,
+        "data.features": None if features is None else str(Path(features).resolve()),
         "run.tensorboard": tensorboard or None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     if resume is not None:
-        if data is not None or out is not None or config is not None or settings or given:
+        alone = data is None and out is None and config is None and budget is None and estimate == "none"
+        if not alone or settings or given:
             raise ConfigError(
                 "Expected argument 'resume' alone, but got others with it: a run continues with its own settings. To "
                 "change settings, start a new run in another folder."
             )
-        return _resume(RunDirectory(Path(resume)), progress)
-    if out is None:
-        raise ConfigError("Expected a folder for the run, but got none. Name one.", arguments=["out=runs/first"])
-    layers = [read_toml(Path(config)) if config else {}, nested(given), nested(settings or {})]
-    run = RunDirectory(Path(out))
-    refuse_existing(run)
-    manifest, resolved = prepare(data, layers, progress)
-    create_run(run, resolved, manifest, progress)
-    return run
+        return _resume(RunDirectory(Path(resume)), progress, trust, say)
+    typed = [nested(given), nested(settings or {})]
+    check_estimate(estimate)
+    seconds = None if budget is None else parse_duration(budget)
+    if out is not None:
+        refuse_existing(RunDirectory(Path(out)))
+    layers = [read_toml(Path(config)) if config else {}, *typed]
+    manifest = _open_data(data, layers, progress)
+    return begin_run(
+        new_run_folder(manifest.name) if out is None else Path(out),
+        manifest,
+        layers,
+        budget=seconds,
+        estimate=estimate,
+        trust=[*modules_named(typed), *trust],
+        progress=progress,
+        say=say,
+    )
 
 
-def prepare(
-    data: str | Path | Manifest | None, layers: list[dict[str, Any]], progress: Progress = SILENT
-) -> tuple[Manifest, RunConfig]:
-    """The dataset, opened or built, and the settings of a run on it; later layers replace values of earlier ones."""
+def _open_data(data: str | Path | Manifest | None, layers: list[dict[str, Any]], progress: Progress) -> Manifest:
+    """The dataset that the argument or a setting names, built first where it is a folder or list of images."""
     root = merge(*layers).get("data", {}).get("root")
     if data is not None and "root" in layers[-1].get("data", {}):
         raise ConfigError("Expected one dataset, but got argument 'data' and data.root. Leave one of them out.")
     source = data if data is not None else root
     if not source:
         raise ConfigError("Expected a dataset, but got none. Name one.", arguments=["data=bestiary"])
-    manifest = open_dataset(source, progress)
-    folder = {"data": {"root": str(manifest.root.resolve())}}
-    return manifest, resolve(*layers, folder, dataset=manifest.name)
+    return open_or_build(source, progress)
 
 
-def evaluate(run: str | Path | RunDirectory, *, progress: Progress = SILENT) -> dict[str, Any]:
-    """Compute the metrics of a run again, from its stored predictions: no model, no images. Writes metrics.json."""
+def evaluate(
+    run: str | Path | RunDirectory,
+    *,
+    data: str | Path | Manifest | None = None,
+    out: str | Path | None = None,
+    split: EvaluatedSplit = "all",
+    batch_size: int = 64,
+    device: str = "auto",
+    trust: Iterable[str] = (),
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Compute the metrics of a run again, from its stored predictions: no model, no images. Writes metrics.json.
+
+    `data`: test the run's model on another dataset with the same class names, or on a folder of images sorted as
+    domain/class/*. That writes evaluation.json and predictions.csv into `out`, by default evaluations/NAME in the run.
+    `split`: "all" of its images, or "test".
+    """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
+    if data is not None:
+        return evaluate_elsewhere(
+            directory.path,
+            data,
+            out=out,
+            split=split,
+            batch_size=batch_size,
+            device=device,
+            trust=trust,
+            progress=progress,
+        ).metrics
     with progress.track("Evaluating", 1) as advance:
         metrics = evaluate_run(directory)
         advance()
     return metrics
 
 
-def _resume(run: RunDirectory, progress: Progress) -> RunDirectory:
+def _resume(run: RunDirectory, progress: Progress, trust: Iterable[str], say: Callable[[str], None]) -> RunDirectory:
+    if RunSeries.exists_in(run.path):
+        return RunSeries.read(run.path).train(progress=progress, say=say, trust=trust)
     if not run.done:
-        resume_run(run, progress)
+        resume_run(run, progress, trust=trust)
     return run

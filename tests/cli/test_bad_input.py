@@ -92,7 +92,7 @@ def test_broken_datasets(
     command: Command, broken: Path, tmp_path: Path, breaks: Callable[[Path], object], said: str
 ) -> None:
     breaks(broken)
-    done = command("train", "--data", "data", "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
+    done = command("train", "data", "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
     refused(done, said)
     assert not (tmp_path / "run").exists()
 
@@ -114,7 +114,7 @@ def test_broken_datasets(
     ],
 )
 def test_broken_settings(command: Command, toy: Manifest, tmp_path: Path, words: list[str], said: str) -> None:
-    base = ["train", "--data", str(toy.root), "--method", "agg", "--held-out", "wax", "--out", "run"]
+    base = ["train", str(toy.root), "--method", "agg", "--held-out", "wax", "--out", "run"]
     refused(command(*base, *words, cwd=tmp_path), said)
     assert not (tmp_path / "run").exists()
 
@@ -127,26 +127,26 @@ def test_every_kind_of_image_trains(command: Command, broken: Path, tmp_path: Pa
             deep = Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257)
             other = deep if kind == "I;16" else image.convert(kind)
         other.save(file)
-    done = command("train", "--data", "data", "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
+    done = command("train", "data", "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
 def test_a_path_that_cannot_be_written_is_a_sentence(command: Command, toy: Manifest, tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("")
-    done = command("train", "--data", str(toy.root), "--held-out", "wax", "--out", "afile/run", *QUICK, cwd=tmp_path)
+    done = command("train", str(toy.root), "--held-out", "wax", "--out", "afile/run", *QUICK, cwd=tmp_path)
     refused(done, "afile", "name another with --out")
 
 
 def test_two_processes_never_train_in_one_folder(command: Command, toy: Manifest, tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "run")
     with run.locked():
-        words = ["--data", str(toy.root), "--held-out", "wax", "--out", "run"]
+        words = [str(toy.root), "--held-out", "wax", "--out", "run"]
         refused(command("train", *words, *QUICK, cwd=tmp_path), "another process is training in it")
     assert not run.path.exists()
 
 
 def test_settings_edited_after_the_checkpoint_are_noticed(command: Command, toy: Manifest, tmp_path: Path) -> None:
-    words = ["--data", str(toy.root), "--held-out", "wax", "--out", "run"]
+    words = [str(toy.root), "--held-out", "wax", "--out", "run"]
     assert command("train", *words, *QUICK, cwd=tmp_path).returncode == 0
     run = RunDirectory(tmp_path / "run")
     run.done_file.unlink()
@@ -179,7 +179,7 @@ def test_the_demo_trains_reuses_and_continues(command: Command, tmp_path: Path) 
 
 
 def test_a_pipe_gets_plain_lines_when_verbose(command: Command, toy: Manifest, tmp_path: Path) -> None:
-    words = ["-v", "train", "--data", str(toy.root), "--held-out", "wax", "--out", "run", *QUICK]
+    words = ["-v", "train", str(toy.root), "--held-out", "wax", "--out", "run", *QUICK]
     done = command(*words, cwd=tmp_path)
     assert "Training: 4 of 4 loss" in done.stderr
     assert "--resume" in command("train", "-h", cwd=tmp_path).stdout

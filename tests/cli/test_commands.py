@@ -55,7 +55,7 @@ def test_version_help_and_methods(tmp_path: Path) -> None:
 
 def test_train_evaluate_report(toy: Manifest, tmp_path: Path) -> None:
     for method in ("agg", "dc"):
-        words = ["--data", str(toy.root), "--method", method, "--held-out", "wax", "--out", f"runs/{method}"]
+        words = [str(toy.root), "--method", method, "--held-out", "wax", "--out", f"runs/{method}"]
         done = command("train", *words, *QUICK, "--set", "optimizer.lr=0.05", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     run = RunDirectory(tmp_path / "runs" / "dc")
@@ -81,7 +81,7 @@ def test_train_evaluate_report(toy: Manifest, tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_is_resumed_and_a_finished_one_left_alone(toy: Manifest, tmp_path: Path) -> None:
-    words = ["--data", str(toy.root), "--held-out", "wax", "--out", "run"]
+    words = [str(toy.root), "--held-out", "wax", "--out", "run"]
     assert command("train", *words, *QUICK, cwd=tmp_path).returncode == 0
     refused(command("train", *words, *QUICK, cwd=tmp_path), "ltds train --resume run")
     assert "finished already" in command("train", "--resume", "run", cwd=tmp_path).stderr
@@ -96,17 +96,16 @@ def test_an_interrupted_run_is_resumed_and_a_finished_one_left_alone(toy: Manife
 
 
 def test_quiet_prints_results_only(toy: Manifest, tmp_path: Path) -> None:
-    done = command("-q", "train", "--data", str(toy.root), "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
+    done = command("-q", "train", str(toy.root), "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr == ""
     assert "Acc-U" in done.stdout
 
 
 def test_bad_words_are_answered(toy: Manifest, tmp_path: Path) -> None:
-    train = ["train", "--data", str(toy.root), "--out", "run"]
-    refused(command("train", "--data", str(toy.root), cwd=tmp_path), "Give it as: --out runs/first")
-    refused(command("train", "--out", "run", cwd=tmp_path), "Give it as: --data bestiary")
-    refused(command("train", "--data", "nowhere", "--out", "run", cwd=tmp_path), "nowhere", "ltds data build bestiary")
+    train = ["train", str(toy.root), "--out", "run"]
+    refused(command("train", "--out", "run", cwd=tmp_path), "Give it as: bestiary")
+    refused(command("train", "nowhere", "--out", "run", cwd=tmp_path), "nowhere", "ltds data build bestiary")
     refused(command(*train, "--held-out", "waxx", cwd=tmp_path), "Did you mean 'wax'?")
     refused(command(*train, "--method", "dcc", cwd=tmp_path), "Did you mean 'dc'?")
     refused(command(*train, "--set", "optimizer.lrr=1", cwd=tmp_path), "Did you mean 'optimizer.lr'?")
@@ -122,12 +121,12 @@ def test_a_truncated_image_is_named(toy: Manifest, tmp_path: Path) -> None:
     shutil.copytree(toy.root, root, ignore=shutil.ignore_patterns(".cache"))
     victim = root / toy.paths[0]
     victim.write_bytes(victim.read_bytes()[:60])
-    done = command("train", "--data", str(root), "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
+    done = command("train", str(root), "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
     refused(done, Path(toy.paths[0]).name)
 
 
 def test_a_loss_that_explodes_is_a_user_error(toy: Manifest, tmp_path: Path) -> None:
-    words = ["--data", str(toy.root), "--held-out", "wax", "--out", "run", "--set", "optimizer.lr=1e30"]
+    words = [str(toy.root), "--held-out", "wax", "--out", "run", "--set", "optimizer.lr=1e30"]
     refused(command("train", *words, *QUICK, cwd=tmp_path), "smaller optimizer.lr", "--set optimizer.lr=VALUE")
 
 

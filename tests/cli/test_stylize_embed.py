@@ -161,7 +161,7 @@ def test_glove_and_training_with_it(command: Command, data: Path, tmp_path: Path
     small = ("backbone.name=tiny", "data.size=16", "data.batch_size=8")
     quick = (*small, "schedule.epochs=1", "schedule.steps_per_epoch=1")
     settings = [word for pair in (*quick, "semantics.table=data/semantics/glove.npz") for word in ("--set", pair)]
-    done = command("train", "--data", "data", "--held-out", "wax", "--method", "ltds", "--out", "run", *settings)
+    done = command("train", "data", "--held-out", "wax", "--method", "ltds", "--out", "run", *settings)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "DONE").is_file()
 

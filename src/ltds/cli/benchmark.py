@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -158,7 +159,7 @@ def _show_results(out: Path) -> None:
     if failed:
         SCREEN.say(f"{len(failed)} of {len(statuses)} runs failed. Try them again with --retry-failed.")
         raise typer.Exit(1)
-    SCREEN.say(f"For a report page: ltds report {out} --out report.html")
+    SCREEN.say(f"For a report page: ltds report {shlex.quote(str(out))} --out report.html")
 
 
 def _show_status(out: Path) -> None:

@@ -80,7 +80,7 @@ def _explain(name: str) -> None:
         _say(console, label, words)
     values = parse(entry.method.Config, entry.settings)
     _settings(console, entry, values)
-    _say(console, "Train it", f"ltds train --method {name}")
+    _say(console, "Train it", f"ltds train DATA --method {name}")
 
 
 def _facts(name: str, entry: MethodEntry) -> Iterator[tuple[str, str]]:

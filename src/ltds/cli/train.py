@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,19 +14,42 @@ from ltds.cli.screen import SCREEN
 
 
 def train(
-    data: Annotated[str, typer.Option(help="Dataset: 'bestiary' (built in) or a dataset folder.")] = "",
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="Folder of images sorted as domain/class/*, CSV file with the columns path, class and domain, dataset "
+            "folder, or 'bestiary' (built in)."
+        ),
+    ] = "",
     method: Annotated[
-        str, typer.Option(help="A method that 'ltds methods' lists, or your own: 'package.module:Class'.")
+        str,
+        typer.Option(
+            help="A method that 'ltds methods' lists, or your own: 'package.module:Class' (default: one that suits the "
+            "images)."
+        ),
     ] = "",
     held_out: Annotated[
         str | None, typer.Option(help="Domain to test on and not train on (default: train on every domain).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="New folder for the run: settings, log, checkpoints, metrics.")
+        Path | None, typer.Option(help="New folder for the run (default: runs/NAME, after the dataset).")
     ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Time for all of the training, e.g. 90s, 10m or 2h (default: 10m).")
+    ] = None,
+    estimate: Annotated[
+        str,
+        typer.Option(
+            help="Before the final model is trained on every domain, hold out each domain in turn ('full'), or the one "
+            "of --held-out ('one'), to estimate how it does on a new domain."
+        ),
+    ] = "none",
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of all random numbers (default: 0).")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Length of the training.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="File of precomputed features to train on, as 'ltds data features' writes.")
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with settings; the config.toml of a run repeats that run.")
     ] = None,
@@ -38,12 +62,19 @@ def train(
     resume: Annotated[
         Path | None, typer.Option(help="Folder of an interrupted run, to continue it exactly where it stopped.")
     ] = None,
+    trust: Annotated[
+        list[str] | None,
+        typer.Option(help="Module whose code --config or --resume may import, e.g. --trust mine.methods. Repeatable."),
+    ] = None,
 ) -> None:
-    """Train a method on a dataset with one domain held out, and test it.
+    """Train a model on your images, and test it on images that it has not seen.
 
-    Example: ltds train --data bestiary --method dc --held-out woodblock --out runs/dc
+    Example: ltds train photos --budget 10m --out runs/photos
 
-    If it is stopped, continue it with: ltds train --resume runs/dc
+    Example: ltds train bestiary --method dc --held-out woodblock --out runs/dc
+
+    What you leave open is chosen for your images; each choice is explained before training starts. If it is stopped,
+    continue it with: ltds train --resume runs/photos
     """
     from ltds.api import train as train_run
     from ltds.core.config import parse_overrides
@@ -59,11 +90,16 @@ def train(
             seed=seed,
             epochs=epochs,
             device=device,
+            features=features,
             config=config,
             settings=parse_overrides(overrides or []),
+            budget=budget,
+            estimate=estimate,
             tensorboard=tensorboard,
             resume=resume,
+            trust=trust or [],
             progress=SCREEN,
+            say=SCREEN.say,
         )
     if was_done:
         SCREEN.say(f"'{resume}' is finished already.")
@@ -77,13 +113,18 @@ def _say_how_to_resume(path: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        SCREEN.say(f"Interrupted. Continue with: ltds train --resume {path}")
+        if path is not None:
+            SCREEN.say(f"Interrupted. Continue with: ltds train --resume {shlex.quote(str(path))}")
         raise
 
 
 def _show_results(path: Path) -> None:
     from ltds.cli.report import show
+    from ltds.planning.series import RunSeries
     from ltds.reporting.collection import collect
 
-    show(collect([path]))
-    SCREEN.say(f"Run: {path}\nFor a report page: ltds report {path} --out report.html")
+    series = path.parent if RunSeries.exists_in(path.parent) else path
+    show(collect([series]))
+    run, runs = shlex.quote(str(path)), shlex.quote(str(series))
+    SCREEN.say(f"Run: {path}\nFor a report page: ltds report {runs} --out report.html")
+    SCREEN.say(f"To use the model: ltds predict {run} IMAGE ...")

@@ -60,7 +60,7 @@ def test_bsce_explained() -> None:
     assert [line.split()[2] for line in paper] == ["2,", "3,"]
     criterion = next(line for line in lines if line.startswith("method.criterion.name")).split()
     assert criterion[2:4] == ["ce", "bsce"]  # the default, and the value of bsce
-    assert lines[-1].endswith("ltds train --method bsce")
+    assert lines[-1].endswith("ltds train DATA --method bsce")
 
 
 @pytest.mark.parametrize("name", METHODS)

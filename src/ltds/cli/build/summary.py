@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from ltds.cli.screen import SCREEN
@@ -24,7 +25,7 @@ def print_summary(manifest: Manifest) -> None:
         SCREEN.say(note)
     missing = sum(missing_styles(manifest.root).values())
     if missing:
-        SCREEN.say(f"{missing} stylised images are to be made: ltds data stylize {manifest.root}")
+        SCREEN.say(f"{missing} stylised images are to be made: ltds data stylize {shlex.quote(str(manifest.root))}")
     print(manifest.root)
 
 

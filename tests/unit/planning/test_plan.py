@@ -1,0 +1,298 @@
+"""The plan of a run: what is chosen for which images, what the user gives is kept, and a series of estimates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import ltds
+from ltds.core.errors import CheckpointError, ConfigError, DataError
+from ltds.core.rng import numpy_generator
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+from ltds.planning import choose, class_texts, plan
+from ltds.planning.duration import parse_duration, say_duration
+from ltds.planning.facts import DatasetFacts, dataset_facts
+from ltds.planning.plan import is_planned, plan_run
+from ltds.planning.run_plan import Choice, RunPlan
+from ltds.planning.series import RunSeries
+from ltds.planning.timing import StepTiming
+
+FACTS = DatasetFacts(
+    images=1000,
+    classes=10,
+    sources=3,
+    smallest_domain=200,
+    smallest_domain_name="ink",
+    largest_class=300,
+    smallest_class=4,
+    shorter_side=227,
+)
+TINY = {"backbone.name": "tiny", "run.threads": 1, "run.device": "cpu", "data.size": 16, "data.batch_size": 4}
+SHORT = {**TINY, "schedule.epochs": 1, "schedule.steps_per_epoch": 2}
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folders of two domains and three classes, whose colour tells the class."""
+    monkeypatch.chdir(tmp_path)
+    for domain, count in (("day", 8), ("night", 7)):
+        for label, name in enumerate(("ant", "bee", "cat")):
+            for i in range(count):
+                rng = numpy_generator(0, "tests/photos", label, i)
+                pixels = rng.integers(0, 60, size=(20, 24, 3)).astype(np.uint8)
+                pixels[:, :, label] += np.uint8(120 if domain == "day" else 60)
+                file = tmp_path / "photos" / domain / name / f"{i}.png"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(pixels).save(file)
+    return tmp_path / "photos"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400), ("1h30m", 5400), ("2 h", 7200), (30, 30)]
+)
+def test_durations(text: str | float, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "ten minutes", "10m!", "-5m", "0s", 0, float("inf")])
+def test_no_durations(text: str | float) -> None:
+    with pytest.raises(ConfigError, match="argument 'budget'"):
+        parse_duration(text)
+
+
+def test_durations_are_said_as_people_do() -> None:
+    assert [say_duration(s) for s in (0.2, 40, 400, 9000)] == ["1 second", "40 seconds", "7 minutes", "2.5 hours"]
+
+
+@pytest.mark.parametrize(
+    ("change", "embeddings", "method"),
+    [
+        ({}, "from names", "ltds"),
+        ({}, "", "bsce"),
+        ({"sources": 1}, "from names", "bsce"),
+        ({"sources": 1, "smallest_class": 100}, "from names", "agg"),
+        ({"smallest_class": 100}, "", "agg"),
+    ],
+)
+def test_the_method_follows_tail_domains_and_embeddings(change: dict[str, int], embeddings: str, method: str) -> None:
+    name, reason = choose.choose_method(replace(FACTS, **change), embeddings)  # type: ignore[arg-type]
+    assert name == method
+    assert "training images a class" in reason
+
+
+@pytest.mark.parametrize(
+    ("side", "pretrained", "on_cpu", "size"),
+    [
+        (227, True, True, 96),
+        (227, True, False, 224),
+        (100, False, True, 96),
+        (20, True, True, 64),
+        (20, False, True, 16),
+    ],
+)
+def test_the_size_follows_the_median_image(side: int, pretrained: bool, on_cpu: bool, size: int) -> None:
+    chosen = choose.choose_size(replace(FACTS, shorter_side=side), {}, pretrained, on_cpu)
+    assert chosen is not None
+    assert chosen.settings["data.size"] == size
+
+
+def test_the_batch_follows_the_smallest_domain() -> None:
+    def size(facts: DatasetFacts, times: int = 1) -> Any:
+        chosen = choose.choose_batch(facts, {}, times, on_cpu=True)
+        return chosen and (chosen.settings["data.batch_size"], "'ink'" in chosen.reason)
+
+    assert size(FACTS) == (12, False)
+    assert size(replace(FACTS, smallest_domain=7)) == (7, True)
+    assert size(replace(FACTS, smallest_domain=7), times=2) == (3, True)
+    assert size(replace(FACTS, smallest_domain=1)) == (2, True)  # training then says what is missing
+
+
+def test_what_the_user_gives_is_not_chosen() -> None:
+    given: Mapping[str, Any] = {
+        "data": {"size": 32, "batch_size": 8},
+        "backbone": {"name": "tiny"},
+        "optimizer": {"lr": 0.2},
+        "averaging": "none",
+    }
+    assert choose.choose_backbone(given) is None
+    assert choose.choose_size(FACTS, given, False, True) is None
+    assert choose.choose_batch(FACTS, given, 1, True) is None
+    assert choose.choose_optimizer(given, True) is None
+    assert choose.choose_averaging(given) is None
+    chosen = choose.choose_optimizer({"schedule": {"decay": "cosine"}}, True)
+    assert chosen is not None
+    assert "schedule.milestones" not in chosen.settings
+
+
+def test_settings_of_the_method_never_contradict_the_user() -> None:
+    assert choose.choose_method_settings("ltds", {}, True) == {
+        "method.joint_forward": True,
+        "method.inner_lr": 0.01,
+        "method.weights.augmentation": 0.0,
+    }
+    plain = {"method": {"name": "ltds", "meta_test_domains": 0}}  # inner_lr would have no effect
+    assert "method.inner_lr" not in choose.choose_method_settings("ltds", plain, True)
+    given = {"method": {"joint_forward": False, "weights": {"z2s": 0.2}}}
+    assert choose.choose_method_settings("ltds", given, True) == {"method.inner_lr": 0.01}
+    assert choose.choose_method_settings("agg", {}, True) == {"method.joint_forward": True}
+    assert choose.choose_method_settings("mixstyle", {}, True) == {}  # it always takes all domains in one pass
+    assert choose.choose_method_settings("ltds", {}, False) == {"method.temperature": 0.2}
+    assert choose.choose_method_settings("agg", {}, False) == {}
+
+
+def test_the_time_decides_about_the_steps() -> None:
+    timing = StepTiming(step=0.5, image=0.01)
+    assert timing.run(100, 10, 20, 50) == pytest.approx(5 + 50 + 0.01 * (20 * 11 + 100))
+    assert plan._affordable(100, timing, 600, (20, 50), 1.0)[0] == 100
+    fewer, reason = plan._affordable(5000, timing, 600, (20, 50), 1.0)
+    assert timing.run(fewer, plan.EPOCHS, 20, 50) <= 600 < timing.run(fewer + 2, plan.EPOCHS, 20, 50)
+    assert "5000 would suit" in reason
+    assert plan._affordable(5000, timing, 1, (20, 50), 1.0)[0] == plan.FEWEST_STEPS
+
+
+def test_facts_of_the_toy(toy: Manifest) -> None:
+    facts = dataset_facts(toy, "wax")
+    assert (facts.images, facts.sources, facts.classes) == (38, 2, 5)
+    assert (facts.smallest_domain, facts.smallest_domain_name) == (16, "oil")
+    assert (facts.largest_class, facts.smallest_class, facts.shorter_side) == (17, 1, 16)
+
+
+def test_published_datasets_keep_their_recipes(toy: Manifest) -> None:
+    assert is_planned(toy)
+    assert is_planned(replace(toy, provenance={"builder": "folder"}))
+    assert not is_planned(replace(toy, provenance={"builder": "pacs-odg"}))
+    assert not is_planned(replace(toy, name="bestiary"))
+
+
+def test_a_plan_measures_and_fills_in_the_rest(toy: Manifest) -> None:
+    given = {"data": {"held_out": "wax"}, "backbone": {"name": "tiny"}, "run": {"threads": 1, "device": "cpu"}}
+    made, config = plan_run(toy, given, budget=3600)
+    assert config.method_name == "ltds"  # the toy has attributes
+    assert config.data.size == 16
+    assert config.averaging.name == "ema"
+    assert made.steps == config.schedule.epochs * config.schedule.steps_per_epoch == plan.FROM_SCRATCH.fewest
+    assert made.seconds >= made.steps * made.seconds_per_step > 0
+    assert [choice.what for choice in made.choices] == [
+        "method",
+        "image size",
+        "batch",
+        "learning",
+        "averaging",
+        "length",
+    ]
+    assert any("measured here" in line for line in made.lines())
+    given["schedule"] = {"epochs": 2}
+    short, config = plan_run(toy, given, budget=3600)
+    assert config.schedule.epochs == 2
+    assert short.steps == 2 * config.schedule.steps_per_epoch == 2 * 2  # 38 images in batches of 2 x 12
+
+
+def test_a_plan_as_lines_and_as_tables() -> None:
+    chosen = Choice("batch", {"data.batch_size": 4, "data.size": 16}, "4 images", "few images")
+    made = RunPlan((chosen,), steps=10, seconds_per_step=0.5, seconds=120)
+    assert made.layer == {"data": {"batch_size": 4, "size": 16}}
+    assert made.lines() == [
+        "  batch   4 images  few images",
+        "  time    about 2 minutes  10 steps of 0.50 s, measured here, and the evaluation",
+    ]
+    assert made.to_dict()["choices"][0]["settings"] == chosen.settings
+
+
+def test_embeddings_of_the_dataset_come_first(toy: Manifest, tmp_path: Path) -> None:
+    assert class_texts.find_embeddings(toy).source == "from the dataset's attributes"
+    bare = replace(toy, root=tmp_path)
+    assert class_texts.find_embeddings(replace(bare, classes=("0", "1", "2", "3", "4", "5"))).why.startswith("some")
+    (tmp_path / "semantics").mkdir()
+    (tmp_path / "semantics" / "a.npz").write_bytes(b"")
+    assert class_texts.find_embeddings(bare) == ("'a.npz' of the dataset", "", "")
+    (tmp_path / "semantics" / "minilm.npz").write_bytes(b"")
+    assert class_texts.find_embeddings(bare).table == str(tmp_path / "semantics" / "minilm.npz")
+
+
+def test_without_the_extras_no_embeddings_and_no_pretrained_network(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_texts, "find_spec", lambda name: None)
+    monkeypatch.setattr(choose, "find_spec", lambda name: None)
+    assert "pip install" in class_texts.find_embeddings(replace(toy, root=tmp_path)).why
+    chosen = choose.choose_backbone({})
+    assert chosen is not None
+    assert chosen.settings == {"backbone.name": "resnet10"}
+    assert choose.choose_stem(32, {}, False) == {"backbone.stem": "small"}
+
+
+def test_training_from_a_folder_says_what_it_does(photos: Path) -> None:
+    said: list[str] = []
+    run = ltds.train("photos", held_out="night", method="agg", settings=SHORT, say=said.append)
+    assert run.path == Path("runs/photos")
+    text = "\n".join(said)
+    assert "photos: 45 images of 3 classes in 2 domains" in text
+    assert "'night' is held out: nothing of it is trained on, and 21 of its images (all of them) test" in text
+    assert "agg" in text
+    assert "measured here" in text
+    assert run.read_metrics()["per_domain"]["night"]["known_images"] == 21
+    recorded = json.loads(run.plan_file.read_text())
+    assert recorded["steps"] == 2
+    assert run.read_config()["averaging"]["name"] == "ema"
+    assert ltds.train("photos", held_out="night", method="agg", settings=SHORT).path == Path("runs/photos-2")
+
+
+def test_an_estimate_holds_out_each_domain_and_can_be_continued(photos: Path) -> None:
+    said: list[str] = []
+    arguments: dict[str, Any] = {"method": "bsce", "settings": SHORT, "say": said.append}
+    final = ltds.train("photos", out="r", estimate="full", **arguments)
+    assert final.path == Path("r/final")
+    assert final.read_task().held_out is None
+    runs = [RunDirectory(Path("r") / name) for name in ("estimate-day", "estimate-night")]
+    assert [run.read_task().held_out for run in runs] == ["day", "night"]
+    assert any("Held out in turn, for an honest estimate: 'day', 'night'" in line for line in said)
+    assert any("3 runs of about" in line for line in said)
+    with pytest.raises(ConfigError, match="holds a series of runs"):
+        ltds.train("photos", out="r", estimate="full", **arguments)
+    final.done_file.unlink()
+    journal = runs[0].journal_file.read_bytes()
+    (runs[1].path / "config.toml").unlink()  # as if it had never begun
+    assert ltds.train(resume="r").done
+    assert runs[1].done
+    assert runs[0].journal_file.read_bytes() == journal
+    (Path("r") / "series.json").write_text('{"format": 1, "runs": {"../x": {}}}')
+    with pytest.raises(CheckpointError, match="list the runs of a series"):
+        RunSeries.read(Path("r"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"estimate": "some"}, "one of full, one, none"),
+        ({"estimate": "one"}, "Expected a held-out domain"),
+        ({"estimate": "full", "held_out": "day"}, "Expected no held-out domain"),
+        ({"budget": "soon"}, "a time such as 90s"),
+        ({"held_out": "dusk"}, "Choices: day, night"),
+    ],
+)
+def test_requests_that_cannot_be_met(photos: Path, arguments: dict[str, str], said: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=said):
+        ltds.train("photos", out="r", settings=SHORT, **arguments)  # type: ignore[arg-type]
+    assert not Path("r").exists()
+
+
+def test_a_budget_for_a_recipe_is_refused(toy: Manifest, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="only for a dataset without a recipe"):
+        ltds.train(replace(toy, name="bestiary"), out=tmp_path / "r", budget="1m", settings=SHORT)
+
+
+def test_one_domain_trains_without_a_held_out_one(photos: Path) -> None:
+    said: list[str] = []
+    run = ltds.train("photos/day", settings=SHORT, say=said.append)
+    assert run.read_config()["method"]["name"] == "agg"
+    assert any("No domain is held out" in line for line in said)
+    with pytest.raises(ConfigError, match="at least two domains"):
+        ltds.train("photos/day", out="r", estimate="full", settings=SHORT)
