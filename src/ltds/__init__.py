@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ltds.methods.base import Phase as Phase
     from ltds.methods.problem import Problem as Problem
     from ltds.methods.registry import list_methods as list_methods
+    from ltds.planning.check.report import DataCheck as DataCheck
+    from ltds.planning.check.run import check as check
     from ltds.reporting.write import report as report
     from ltds.semantics.embeddings import ClassEmbeddings as ClassEmbeddings
 
@@ -48,6 +50,7 @@ _MODULES = {
     "Batch": "ltds.core.types",
     "ClassEmbeddings": "ltds.semantics.embeddings",
     "Clock": "ltds.core.types",
+    "DataCheck": "ltds.planning.check.report",
     "ExportResult": "ltds.engine.export",
     "FilePredictions": "ltds.engine.predict_files",
     "ImagePrediction": "ltds.engine.model",
@@ -62,6 +65,7 @@ _MODULES = {
     "StepLoss": "ltds.core.types",
     "Task": "ltds.core.task",
     "build_data": "ltds.data.datasets.by_name",
+    "check": "ltds.planning.check.run",
     "evaluate": "ltds.api",
     "export": "ltds.engine.use",
     "extract_features": "ltds.engine.extraction",

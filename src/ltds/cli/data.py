@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from ltds.cli.build import app as build_app
 from ltds.cli.build.summary import notes
+from ltds.cli.check import check
 from ltds.cli.embed import embed
 from ltds.cli.features import features
 from ltds.cli.screen import SCREEN
@@ -32,10 +34,16 @@ def show(
     Example: ltds data show bestiary --out sheet.png
     """
     from ltds import bestiary
+    from ltds.core.errors import ConfigError
     from ltds.core.files import atomic
     from ltds.data.datasets.opening import open_dataset
     from ltds.data.sheet import contact_sheet
 
+    if out.suffix.lower() != ".png":
+        raise ConfigError(
+            f"Expected argument 'out' to be a picture that ends in .png, but got '{out}'. Choose another name.",
+            arguments=["out=sheet.png"],
+        )
     drawn = data == "bestiary"  # the renderer draws a sheet without building the dataset
     sheet = bestiary.contact_sheet(size=size) if drawn else contact_sheet(open_dataset(data, SCREEN), size=size)
     with atomic(out) as file:
@@ -74,9 +82,11 @@ def info(data: DatasetArgument) -> None:
     for note in notes(manifest):
         SCREEN.result(note)
     if missing:
-        SCREEN.result(f"{sum(missing.values())} stylised images are not there yet: ltds data stylize {manifest.root}")
+        folder = shlex.quote(str(manifest.root))
+        SCREEN.result(f"{sum(missing.values())} stylised images are not there yet: ltds data stylize {folder}")
 
 
+app.command("check")(check)
 app.command("stylize")(stylize)
 app.command("embed")(embed)
 app.command("features")(features)

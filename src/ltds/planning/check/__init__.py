@@ -1,0 +1,1 @@
+"""`ltds.check`: what is wrong with a dataset, what its numbers would rest on, and how to start."""

@@ -1,0 +1,169 @@
+"""DataCheck: what was found, as data, and the findings and the verdict in plain words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ltds.planning.check.probe import DomainProbe
+
+FORMAT = 1
+FEW_IMAGES = 30  # a share of fewer images means little: its margin is above 18 points
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence about the data. A problem should be repaired before training; a caution should be known."""
+
+    level: Literal["problem", "caution"]
+    text: str
+
+
+@dataclass(frozen=True)
+class DomainEvidence:
+    """What a run that holds out this domain would be measured on: images of known and of open classes."""
+
+    domain: str
+    known: int
+    open: int
+    open_classes: tuple[str, ...]
+
+    @property
+    def margin(self) -> float:
+        """Half the width of the widest 95 % interval of the accuracy, in points."""
+        return 98 / math.sqrt(self.known) if self.known else 100.0
+
+
+@dataclass(frozen=True)
+class DuplicatePair:
+    """Two images that are nearly the same, and what makes that matter; "" if nothing does."""
+
+    first: str
+    second: str
+    kind: Literal["splits", "domains", "classes", ""]
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """The outcome of a check. `counts` (D,C): images of each domain and class, in all splits."""
+
+    name: str
+    source: str
+    classes: tuple[str, ...]
+    domains: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    splits: dict[str, int]
+    looked_at: int
+    shorter_side: int
+    unreadable: dict[str, str]
+    tiny: tuple[str, ...]
+    extreme: tuple[str, ...]
+    grey: int
+    duplicates: tuple[DuplicatePair, ...]
+    class_variants: tuple[tuple[str, ...], ...]
+    domain_variants: tuple[tuple[str, ...], ...]
+    evidence: tuple[DomainEvidence, ...]
+    distances: tuple[tuple[float | None, ...], ...]
+    probes: tuple[DomainProbe, ...]
+    probed_on: str
+    method: str
+    method_reason: str
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = field(default=())
+    verdict: tuple[str, ...] = field(default=())
+
+    @property
+    def images(self) -> int:
+        return sum(map(sum, self.counts))
+
+    @property
+    def class_counts(self) -> dict[str, int]:
+        """Images of each class, the largest first."""
+        totals = [sum(row[c] for row in self.counts) for c in range(len(self.classes))]
+        return dict(sorted(zip(self.classes, totals, strict=True), key=lambda item: -item[1]))
+
+    @property
+    def ratio(self) -> float:
+        """Images of the largest class over those of the smallest."""
+        sizes = list(self.class_counts.values())
+        return sizes[0] / max(1, sizes[-1])
+
+    @property
+    def missing_pairs(self) -> list[tuple[str, str]]:
+        """(domain, class) without an image."""
+        return [
+            (domain, name)
+            for domain, row in zip(self.domains, self.counts, strict=True)
+            for name, count in zip(self.classes, row, strict=True)
+            if not count
+        ]
+
+    @property
+    def single_domain_classes(self) -> dict[str, str]:
+        """Classes that live in one domain only, with that domain; none where there is one domain."""
+        if len(self.domains) < 2:
+            return {}
+        present = {
+            name: [d for d, row in zip(self.domains, self.counts, strict=True) if row[c]]
+            for c, name in enumerate(self.classes)
+        }
+        return {name: found[0] for name, found in present.items() if len(found) == 1}
+
+    @property
+    def problems(self) -> list[str]:
+        """What should be repaired before training."""
+        return [finding.text for finding in self.findings if finding.level == "problem"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON."""
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "source": self.source,
+            "images": self.images,
+            "classes": list(self.classes),
+            "domains": list(self.domains),
+            "counts": [list(row) for row in self.counts],
+            "splits": self.splits,
+            "ratio": round(self.ratio, 2),
+            "missing_pairs": [list(pair) for pair in self.missing_pairs],
+            "single_domain_classes": self.single_domain_classes,
+            "looked_at": self.looked_at,
+            "shorter_side": self.shorter_side,
+            "unreadable": self.unreadable,
+            "tiny": list(self.tiny),
+            "extreme_aspect": list(self.extreme),
+            "grey": self.grey,
+            "near_duplicates": [{"first": d.first, "second": d.second, "across": d.kind} for d in self.duplicates],
+            "class_name_variants": [list(group) for group in self.class_variants],
+            "domain_name_variants": [list(group) for group in self.domain_variants],
+            "held_out": [
+                {
+                    "domain": e.domain,
+                    "known_images": e.known,
+                    "open_images": e.open,
+                    "open_classes": list(e.open_classes),
+                    "margin": round(e.margin, 1),
+                }
+                for e in self.evidence
+            ],
+            "domain_distances": [list(row) for row in self.distances],
+            "probe": {
+                "features": self.probed_on,
+                "domains": [
+                    {
+                        "domain": p.domain,
+                        "known": round(p.known, 4),
+                        "unseen": round(p.unseen, 4),
+                        "drop": round(p.drop, 4),
+                        "images": p.images,
+                    }
+                    for p in self.probes
+                ],
+            },
+            "findings": [{"level": f.level, "text": f.text} for f in self.findings],
+            "verdict": list(self.verdict),
+            "method": self.method,
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,153 @@
+"""`ltds.check`: look at a folder of images, a list of them or a dataset, and say what is wrong and how to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltds.core.errors import DataError
+from ltds.core.progress import SILENT, Progress
+from ltds.data.datasets.opening import holds_images, open_dataset
+from ltds.data.datasets.raw import preview
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
+from ltds.planning.check.duplicates import near_duplicates
+from ltds.planning.check.features import network_features, probe_rows
+from ltds.planning.check.looking import EXTREME, TINY, ImageLooks, look_at
+from ltds.planning.check.names import spelling_variants
+from ltds.planning.check.probe import DomainProbe, domain_distances, probe_domains
+from ltds.planning.check.report import DataCheck, DomainEvidence, DuplicatePair
+from ltds.planning.check.words import findings, verdict
+from ltds.planning.choose import choose_method, pretrained_is_installed
+from ltds.planning.class_texts import find_embeddings
+from ltds.planning.facts import dataset_facts
+
+MOST_IMAGES = 20_000  # of a larger dataset so many are looked at
+
+
+def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCheck:
+    """Look at images before training on them; nothing is written.
+
+        found = ltds.check("photos")
+        print(found.verdict, found.problems)
+
+    `data`: a folder of images sorted as domain/class/*, a list of images (.csv), the folder of a dataset, "bestiary",
+    or a Manifest.
+    """
+    source = "a manifest" if isinstance(data, Manifest) else str(data)
+    raw = not isinstance(data, Manifest) and source != "bestiary" and holds_images(Path(data))
+    manifest = preview(Path(source)) if raw else open_dataset(data, progress)
+    labels, domains = manifest.labels, manifest.domain_ids
+    rows = list(range(len(manifest)))
+    if len(rows) > MOST_IMAGES:
+        rows = probe_rows(rows, (labels * len(manifest.domains) + domains).tolist(), MOST_IMAGES)
+    looks = look_at([manifest.root / manifest.paths[row] for row in rows], rows, progress)
+    if not looks.images:
+        raise DataError(
+            f"Expected '{source}' to hold images that can be read, but got {len(rows)} that cannot: "
+            f"{next(iter(looks.unreadable.values()))}. Copy them again from their source."
+        )
+    features, probed, kind = _features(manifest, looks, progress)
+    facts = dataset_facts(manifest, None)
+    embeddings = find_embeddings(manifest, make=False)
+    method, reason = choose_method(facts, embeddings.source)
+    if embeddings.why and facts.sources >= 2:
+        reason = f"{reason}: {embeddings.why}"
+    found = DataCheck(
+        name=manifest.name,
+        source=source,
+        classes=manifest.classes,
+        domains=manifest.domains,
+        counts=_counts(manifest),
+        splits={split: len(manifest.rows(split)) for split in SPLITS},
+        looked_at=len(looks.images),
+        shorter_side=int(np.median([min(image.width, image.height) for image in looks.images.values()])),
+        unreadable={manifest.paths[row]: why for row, why in looks.unreadable.items()},
+        tiny=tuple(manifest.paths[r] for r, i in looks.images.items() if min(i.width, i.height) < TINY),
+        extreme=tuple(
+            manifest.paths[r]
+            for r, i in looks.images.items()
+            if max(i.width, i.height) > EXTREME * min(i.width, i.height)
+        ),
+        grey=sum(image.grey for image in looks.images.values()),
+        duplicates=tuple(_duplicates(manifest, looks)),
+        class_variants=tuple(map(tuple, spelling_variants(manifest.classes))),
+        domain_variants=tuple(map(tuple, spelling_variants(manifest.domains))),
+        evidence=tuple(_evidence(manifest)),
+        distances=_distances(features, labels[probed], domains[probed], len(manifest.domains)),
+        probes=_probes(features, labels[probed], domains[probed], manifest.domains),
+        probed_on=kind,
+        method=method,
+        method_reason=reason,
+        notes=tuple(manifest.provenance.get("notes", ())),
+    )
+    found = replace(found, findings=tuple(findings(found)))
+    return replace(found, verdict=tuple(verdict(found)))
+
+
+def _counts(manifest: Manifest) -> tuple[tuple[int, ...], ...]:
+    total = sum(manifest.counts(split) for split in SPLITS)
+    return tuple(tuple(int(n) for n in row) for row in np.asarray(total))
+
+
+def _features(
+    manifest: Manifest, looks: ImageLooks, progress: Progress
+) -> tuple[NDArray[np.float32], NDArray[np.int64], str]:
+    """Features of some images for the probe, their rows, and in words what features they are."""
+    readable = sorted(looks.images)
+    pairs = manifest.labels * len(manifest.domains) + manifest.domain_ids
+    if pretrained_is_installed():
+        rows = probe_rows(readable, pairs[readable].tolist())
+        features = network_features([manifest.root / manifest.paths[row] for row in rows], progress)
+        return features, np.array(rows, np.int64), "features of a pretrained network"
+    simple = np.stack([looks.images[row].features for row in readable])
+    return simple, np.array(readable, np.int64), "colours and edges"
+
+
+def _distances(
+    features: NDArray[np.float32], labels: NDArray[np.int64], domains: NDArray[np.int64], count: int
+) -> tuple[tuple[float | None, ...], ...]:
+    table = domain_distances(features, labels, domains, count)
+    return tuple(tuple(None if np.isnan(value) else round(float(value), 3) for value in row) for row in table)
+
+
+def _probes(
+    features: NDArray[np.float32], labels: NDArray[np.int64], domains: NDArray[np.int64], names: tuple[str, ...]
+) -> tuple[DomainProbe, ...]:
+    return tuple(probe_domains(features, labels, domains, names)) if len(names) > 1 else ()
+
+
+def _duplicates(manifest: Manifest, looks: ImageLooks) -> Iterator[DuplicatePair]:
+    test = SPLITS.index("test")
+    for a, b in near_duplicates(looks.images):
+        if manifest.paths[a] == manifest.paths[b]:  # a protocol that tests on training images says so itself
+            continue
+        first, second = manifest.paths[a], manifest.paths[b]
+        if manifest.labels[a] != manifest.labels[b]:
+            yield DuplicatePair(first, second, "classes")
+        elif (manifest.split_ids[a] == test) != (manifest.split_ids[b] == test):
+            yield DuplicatePair(first, second, "splits")
+        elif manifest.domain_ids[a] != manifest.domain_ids[b]:
+            yield DuplicatePair(first, second, "domains")
+        else:
+            yield DuplicatePair(first, second, "")
+
+
+def _evidence(manifest: Manifest) -> Iterator[DomainEvidence]:
+    """What each domain would be measured on if it were held out; domains that cannot be are left out."""
+    if len(manifest.domains) < 2:
+        return
+    for index, domain in enumerate(manifest.domains):
+        try:
+            task = manifest.task(domain)
+        except DataError:
+            continue
+        rows = manifest.test_rows(domain)
+        tested = manifest.labels[rows[manifest.domain_ids[rows] == index]]
+        is_open = np.isin(tested, task.open_classes)
+        names = tuple(task.classes[c] for c in np.unique(tested[is_open]))
+        yield DomainEvidence(domain, int((~is_open).sum()), int(is_open.sum()), names)

@@ -1,0 +1,137 @@
+"""Findings and verdict: what the numbers of a check mean, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from ltds.planning.check.report import FEW_IMAGES, DataCheck, Finding
+
+SHOWN = 4
+STRONG, MODERATE = 0.15, 0.05  # drops of accuracy on an unseen domain
+RARE = 20  # images of a class below which more of them are the first thing to collect
+
+
+def findings(check: DataCheck) -> Iterator[Finding]:
+    """Everything that is wrong or worth knowing, problems first."""
+    yield from (Finding("problem", text) for text in _problems(check))
+    yield from (Finding("caution", text) for text in _cautions(check))
+
+
+def _problems(check: DataCheck) -> Iterator[str]:
+    if check.unreadable:
+        names = few([f"{path} ({why})" for path, why in check.unreadable.items()])
+        yield f"{count(len(check.unreadable), 'image')} cannot be read and would be left out: {names}"
+    wordings = {
+        "classes": "pairs of near-identical images carry two different classes, so one label is wrong",
+        "splits": "pairs of near-identical images lie in training and in test, so the test is too easy",
+        "domains": "pairs of near-identical images lie in two domains, so a held-out domain would not be new",
+    }
+    for kind, words in wordings.items():
+        pairs = [f"{d.first} = {d.second}" for d in check.duplicates if d.kind == kind]
+        if pairs:
+            yield f"{len(pairs)} {words}: {few(pairs, 2)}"
+    for what, groups in (("classes", check.class_variants), ("domains", check.domain_variants)):
+        for group in groups:
+            names = " and ".join(f"'{name}'" for name in group)
+            yield f"The {what} {names} differ in case or spacing only: rename them to one name if they are the same"
+
+
+def _cautions(check: DataCheck) -> Iterator[str]:
+    yield from check.notes
+    if len(check.domains) < 2:
+        yield (
+            f"There is only one domain ('{check.domains[0]}'): nothing can be held out, so how a model does in a new "
+            "place cannot be measured. Sort the images by site, camera or source if you know it"
+        )
+    alone = [f"{name} ({domain})" for name, domain in check.single_domain_classes.items()]
+    if alone:
+        yield (
+            f"{count(len(alone), 'class')} in one domain only, so a model may learn the domain instead of the class: "
+            f"{few(alone)}"
+        )
+    single = [name for name, n in check.class_counts.items() if n < 3]
+    if single:
+        yield f"{count(len(single), 'class')} with one or two images, too few for training and test: {few(single)}"
+    if check.tiny:
+        yield f"{count(len(check.tiny), 'image')} smaller than 32 pixels: {few(check.tiny)}"
+    if check.extreme:
+        yield f"{count(len(check.extreme), 'image')} more than four times as long as wide: {few(check.extreme)}"
+    if 0 < check.grey < check.looked_at:
+        yield f"{check.grey} of {check.looked_at} images are grey only"
+    weak = [e for e in check.evidence if e.known < FEW_IMAGES]
+    if weak:
+        names = few([f"{e.domain} ({e.known} images)" for e in weak])
+        yield f"An accuracy on these held-out domains would mean nothing, with fewer than {FEW_IMAGES} images: {names}"
+    opened = [e for e in check.evidence if 0 < e.open < FEW_IMAGES]
+    if opened:
+        names = few([f"{e.domain} ({e.open} images of {few(e.open_classes, 2)})" for e in opened])
+        yield f"Open-set numbers (H, AUROC) would mean nothing where these are held out: {names}"
+    if check.evidence and not any(e.open for e in check.evidence):
+        yield "No class is missing outside one domain, so there are no open-set numbers (H, AUROC)"
+
+
+def verdict(check: DataCheck) -> Iterator[str]:
+    """How long the tail, how strong the shift, how to start and what to collect, a sentence each."""
+    yield _tail(check)
+    yield _shift(check)
+    yield f"Start with the method '{check.method}': {check.method_reason}."
+    yield _collect(check)
+
+
+def _tail(check: DataCheck) -> str:
+    sizes = check.class_counts
+    (largest, most), (smallest, least) = (list(sizes.items())[i] for i in (0, -1))
+    ratio = f"'{largest}' has {most} images, '{smallest}' {least} (ratio {check.ratio:.0f})"
+    if check.ratio < 3:
+        return f"Classes are about even: {ratio}."
+    degree = "slightly long-tailed" if check.ratio < 10 else "long-tailed" if check.ratio < 50 else "very long-tailed"
+    return f"The classes are {degree}: {ratio}."
+
+
+def _shift(check: DataCheck) -> str:
+    if not check.probes:
+        return "The shift between domains could not be measured: that takes two domains that share two classes."
+    known, unseen = (float(np.mean([getattr(p, name) for p in check.probes])) for name in ("known", "unseen"))
+    worst = max(check.probes, key=lambda p: p.drop)
+    drop = known - unseen
+    degree = "strong" if drop >= STRONG else "moderate" if drop >= MODERATE else "small"
+    text = (
+        f"The shift between domains is {degree}: a simple classifier on {check.probed_on} is right for "
+        f"{100 * known:.0f} of 100 images of known domains, and for {100 * unseen:.0f} of 100 of a domain that it has "
+        "not seen (classes weighted equally)"
+    )
+    if worst.drop >= MODERATE and len(check.probes) > 1:
+        text += f"; hardest is '{worst.domain}' with {100 * worst.unseen:.0f}"
+    return f"{text}."
+
+
+def _collect(check: DataCheck) -> str:
+    wishes = []
+    rare = [f"{name} ({n})" for name, n in reversed(check.class_counts.items()) if n < RARE]
+    if rare:
+        wishes.append(f"images of the rare classes {few(rare)}")
+    alone = [f"{name} outside '{domain}'" for name, domain in check.single_domain_classes.items()]
+    if alone:
+        wishes.append(f"images of {few(alone)}")
+    weak = [e.domain for e in check.evidence if e.known < 3 * FEW_IMAGES]
+    if weak:
+        wishes.append(f"more images of the domains {few(weak)}, so that a test on them means something")
+    if len(check.domains) < 3:
+        wishes.append("another domain (site, camera, source): with three or more, methods can learn what domains share")
+    if not wishes:
+        return "Nothing is missing that should be collected first; a further domain always helps."
+    return f"Collect next: {'; '.join(wishes)}."
+
+
+def few(names: Iterable[str], shown: int = SHOWN) -> str:
+    """The first names, and how many more there are."""
+    listed: Sequence[str] = list(names)
+    more = f" and {len(listed) - shown} more" if len(listed) > shown else ""
+    return ", ".join(listed[:shown]) + more
+
+
+def count(number: int, word: str) -> str:
+    plural = f"{word}es" if word.endswith("ss") else f"{word}s"
+    return f"{number} {word}" if number == 1 else f"{number} {plural}"
