@@ -54,7 +54,8 @@ def _groups(method: nn.Module, backbone_lr_scale: float) -> list[dict[str, Any]]
     """One group of parameters, or two where backbones have a learning rate of their own."""
     if backbone_lr_scale == 1:
         return [{"params": list(method.parameters()), "lr_scale": 1.0}]
-    backbones, rest = [], []
+    backbones: list[nn.Parameter] = []
+    rest: list[nn.Parameter] = []
     for name, parameter in method.named_parameters():
         (backbones if "backbone" in name.split(".") else rest).append(parameter)
     return [{"params": rest, "lr_scale": 1.0}, {"params": backbones, "lr_scale": backbone_lr_scale}]

@@ -44,7 +44,9 @@ class OpenSetScores:
         return cls(confidence, predicted == labels, ~is_open[labels], is_open[predicted])
 
     @classmethod
-    def of_known_logits(cls, logits: FloatArray, labels: IntArray, open_classes: Sequence[int]) -> OpenSetScores:
+    def of_known_logits(
+        cls, logits: NDArray[np.floating], labels: IntArray, open_classes: Sequence[int]
+    ) -> OpenSetScores:
         """A deployed model's scores: the largest logit of a known class. logits (N,C), labels (N,)."""
         is_open = np.zeros(logits.shape[1], dtype=np.bool_)
         is_open[list(open_classes)] = True

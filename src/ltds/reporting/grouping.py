@@ -32,7 +32,8 @@ def _same_images(members: Sequence[Run], run: Run, known: ImageCounts, counts: I
     alike = [other.task for other in members if other.task.held_out == b.held_out]
     same_test = all(other.trained_in_test == b.trained_in_test for other in alike)
     same_data = len({str(r.environment["data"]) for r in (members[0], run) if r.environment.get("data")}) < 2
-    return same_names and same_test and same_data and all(known.get(domain, row) == row for domain, row in counts.items())
+    same_counts = all(known.get(domain, row) == row for domain, row in counts.items())
+    return same_names and same_test and same_data and same_counts
 
 
 def _dataset(name: str, counts: ImageCounts, runs: list[Run], notes: list[str]) -> Dataset:
