@@ -49,7 +49,8 @@ def begin_run(
     settled = resolve(*layers, _folder(manifest), dataset=manifest.name, trust=trust)  # refuses mistakes at once
     held_out = settled.data.held_out or None
     domains = estimated_domains(estimate, held_out, manifest) if estimate != "none" else []
-    for domain in domains or [held_out]:
+    tested: list[str | None] = [*domains] if domains else [held_out]
+    for domain in tested:
         manifest.task(domain)
     for line in describe_data(manifest):
         say(line)
