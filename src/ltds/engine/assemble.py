@@ -27,6 +27,7 @@ from ltds.engine.optim import build_optimizer
 from ltds.engine.phases import schedule_phases
 from ltds.engine.semantics import load_embeddings
 from ltds.engine.session import Session
+from ltds.engine.swad import WeightWindow
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.methods.base import Method, Phase
 
@@ -62,7 +63,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         inputs=inputs,
         method=method,
         optimizer=build_optimizer(method, config.optimizer),
-        average=WeightAverage(config.averaging),
+        average=_average(config, manifest, task),
         phases=phases,
         loaders=tuple(_loader(config, manifest, task, inputs, device, method, s.phase) for s in phases),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
@@ -70,6 +71,18 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         device=device,
         identity=identity(config, manifest),
     )
+
+
+def _average(config: RunConfig, manifest: Manifest, task: Task) -> WeightAverage | WeightWindow:
+    if config.averaging.name != "swad":
+        return WeightAverage(config.averaging)
+    if not any(len(manifest.rows("val", source)) for source in task.sources):
+        raise DataError(
+            "Expected validation images in the source domains for averaging.name=swad, which chooses its window on "
+            "them, but got none. Mark some training images with the split 'val' in manifest.csv, or use "
+            "averaging.name=ema."
+        )
+    return WeightWindow(config.averaging)
 
 
 def _loader(

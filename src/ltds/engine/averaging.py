@@ -27,7 +27,7 @@ class WeightAverage:
         """Take in the weights after a step of this phase: average <- decay average + (1 - decay) weights."""
         if self.settings.name == "none" or step < first_averaged_step(scheduled, self.settings.start):
             return
-        state = _state(method)
+        state = weights_of(method)
         if not self.tensors:
             self.tensors = {name: value.clone() for name, value in state.items()}
             return
@@ -48,13 +48,8 @@ class WeightAverage:
         if not self.tensors:
             yield
             return
-        state = _state(method)
-        raw = {name: value.clone() for name, value in state.items()}
-        _copy(self.tensors, state)
-        try:
+        with with_weights(method, self.tensors):
             yield
-        finally:
-            _copy(raw, state)
 
 
 def first_averaged_step(scheduled: ScheduledPhase, start: float) -> int:
@@ -62,7 +57,20 @@ def first_averaged_step(scheduled: ScheduledPhase, start: float) -> int:
     return scheduled.start + math.ceil(round(start * scheduled.steps, 9))
 
 
-def _state(method: nn.Module) -> dict[str, Tensor]:
+@contextmanager
+def with_weights(method: nn.Module, weights: dict[str, Tensor]) -> Iterator[None]:
+    """The method with these weights inside the block, with its own again after it."""
+    state = weights_of(method)
+    raw = {name: value.clone() for name, value in state.items()}
+    _copy(weights, state)
+    try:
+        yield
+    finally:
+        _copy(raw, state)
+
+
+def weights_of(method: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name; they share memory with the method's."""
     return {name: value.detach() for name, value in method.state_dict().items()}
 
 

@@ -124,9 +124,16 @@ def load_average(file: Path, method: nn.Module) -> dict[str, Tensor]:
     tensors, _ = _read(file)
     state = method.state_dict()
     average = _with_prefix(tensors, "average.")
-    if any(name not in state or state[name].shape != value.shape for name, value in average.items()):
-        raise _misfit(file)
-    return {name: torch.empty_like(state[name]).copy_(value) for name, value in average.items()}
+    restored = {}
+    for name, value in average.items():
+        weight = name.rpartition("/")[2]  # SWAD keeps several averages: "PART/NAME", and a vector of numbers
+        if weight in state and state[weight].shape == value.shape:
+            restored[name] = torch.empty_like(state[weight]).copy_(value)
+        elif name == "numbers":
+            restored[name] = value
+        else:
+            raise _misfit(file)
+    return restored
 
 
 def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

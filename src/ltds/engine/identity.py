@@ -12,7 +12,13 @@ from ltds.engine.config import RunConfig
 from ltds.engine.semantics import semantics_checksum
 
 # Settings that came after the first runs, with the value that means "as before": runs made without them go on.
-ADDED = (("backbone", "frozen", 0), ("data", "cached_variants", 1))
+ADDED = (
+    ("backbone", "frozen", 0),
+    ("data", "cached_variants", 1),
+    ("averaging", "start_patience", 3),
+    ("averaging", "end_patience", 6),
+    ("averaging", "tolerance", 0.3),
+)
 
 
 def identity(config: RunConfig, manifest: Manifest) -> str:

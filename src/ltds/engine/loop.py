@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -20,6 +21,7 @@ from ltds.engine.outcome import finish, predict_split
 from ltds.engine.phases import ScheduledPhase, freeze, start_phase
 from ltds.engine.restore import restore
 from ltds.engine.session import Session
+from ltds.engine.swad import WeightWindow, validation_loss
 from ltds.evaluation.protocol import validate
 
 
@@ -61,6 +63,8 @@ def _train_phase(
         if _is_out_of_patience(session, state):
             done += scheduled.stop - state.step
             state = replace(state, step=scheduled.stop)
+        if state.step == scheduled.stop:
+            _keep_window(session, run, state, scheduled)
         if state.step % every == 0 or state.step in (stop, scheduled.stop):
             _save(session, run, state, journal)
         advance(done, note=_note(state, loss))
@@ -109,17 +113,33 @@ def _validate(
     """
     require_finite_weights(session.method, state.step)
     with session.average.applied(session.method):
-        result = validate(predict_split(session, "val"), session.task) if len(session.rows("val")) else {}
+        table = predict_split(session, "val") if len(session.rows("val")) else None
+        result = validate(table, session.task) if table is not None else {}
         accuracy = result.get("accuracy")
         best = accuracy is None or accuracy > state.best_accuracy
         if best:
             state = replace(state, best_accuracy=accuracy or 0.0, best_step=state.step)
-            file = run.best_checkpoint if scheduled.last else run.best_of(scheduled.phase.name)
-            save_checkpoint(file, session.method, None, state, session.identity)
+            save_checkpoint(_best_file(run, scheduled), session.method, None, state, session.identity)
+    if table is not None and isinstance(session.average, WeightWindow):
+        session.average.observe(validation_loss(table, session.task))
     if accuracy is not None:
         epoch = state.step // session.config.schedule.steps_per_epoch - 1
         journal.validation(state.step, epoch, accuracy, result["per_domain"], best)
     return state
+
+
+def _keep_window(session: Session, run: RunDirectory, state: TrainState, scheduled: ScheduledPhase) -> None:
+    """With SWAD, a phase ends with the mean of the weights over its window, where validation found one."""
+    if not isinstance(session.average, WeightWindow):
+        return
+    with session.average.result_applied(session.method) as found:
+        if found:
+            kept = replace(state, best_step=state.step)
+            save_checkpoint(_best_file(run, scheduled), session.method, None, kept, session.identity)
+
+
+def _best_file(run: RunDirectory, scheduled: ScheduledPhase) -> Path:
+    return run.best_checkpoint if scheduled.last else run.best_of(scheduled.phase.name)
 
 
 def _is_out_of_patience(session: Session, state: TrainState) -> bool:

@@ -19,6 +19,7 @@ from ltds.engine.averaging import WeightAverage
 from ltds.engine.config import RunConfig
 from ltds.engine.frozen import FrozenRecord
 from ltds.engine.phases import ScheduledPhase
+from ltds.engine.swad import WeightWindow
 from ltds.methods.base import Method
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -34,7 +35,7 @@ class Session:
     inputs: NetworkInputs
     method: Method
     optimizer: torch.optim.Optimizer
-    average: WeightAverage
+    average: WeightAverage | WeightWindow
     phases: tuple[ScheduledPhase, ...]  # the phases of the run
     loaders: tuple[Loader, ...]  # one for each of them
     learnable: frozenset[str]  # names of parameters that some phase may train

@@ -111,9 +111,20 @@ class ScheduleSettings(Settings):
 class AveragingSettings(Settings):
     """Whether to evaluate and keep an average of the weights over the last part of training."""
 
-    name: Literal["none", "ema"] = Field("none", description="none, or ema: an exponential moving average")
-    decay: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="weight of the old average at each step")
-    start: ShareBelowOne = Field(0.3, description="share of a phase after which averaging starts")
+    name: Literal["none", "ema", "swad"] = Field(
+        "none",
+        description="none; ema: an exponential moving average; swad: the mean over a window chosen on validation",
+    )
+    decay: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="ema: weight of the old average at each step")
+    start: ShareBelowOne = Field(0.3, description="ema: share of a phase after which averaging starts")
+    start_patience: PositiveInt = Field(
+        3, description="swad: the window starts at an epoch if the loss is not lower in so many epochs from it on"
+    )
+    end_patience: PositiveInt = Field(6, description="swad: it ends before so many epochs in a row of too high a loss")
+    tolerance: NonNegativeFloat = Field(
+        0.3,
+        description="swad: too high is above 1 + tolerance times the mean of the first start_patience epochs",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -122,7 +133,9 @@ class AveragingSettings(Settings):
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> AveragingSettings:
-        refuse_idle(self, ["decay", "start"] if self.name == "none" else [], "without averaging")
+        used = {"ema": ["decay", "start"], "swad": ["start_patience", "end_patience", "tolerance"]}
+        idle = [name for kind, names in used.items() if kind != self.name for name in names]
+        refuse_idle(self, idle, f"with averaging.name={self.name}" if self.name != "none" else "without averaging")
         return self
 
 
