@@ -13,9 +13,10 @@ from ltds.evaluation.table import PredictionTable
 def evaluate(run: RunDirectory | Path | str) -> dict[str, Any]:
     """Compute the metrics of a run again, write them to its metrics.json, and return them."""
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
+    task = directory.read_task()  # first: the error says that this is no run
     val_file = directory.predictions_file("val")
     val = PredictionTable.load(val_file) if val_file.is_file() else None
-    metrics = compute_metrics(PredictionTable.load(directory.predictions_file("test")), val, directory.read_task())
+    metrics = compute_metrics(PredictionTable.load(directory.predictions_file("test")), val, task)
     metrics["choices"]["model"] = _model_choice(directory, metrics["choices"]["model"], val is not None)
     directory.write_metrics(metrics)
     return metrics

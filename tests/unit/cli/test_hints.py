@@ -66,6 +66,15 @@ def test_where_the_output_goes_and_how_to_resume() -> None:
     assert said(DataError("It is not empty. Choose another folder."), "methods") == ""
     error = LtdsError("It is not finished. Resume it.", resume=Path("runs/a"))
     assert said(error, "report") == "Resume it with: ltds train --resume runs/a"
+    error = LtdsError("It is not finished. Resume it.", resume=Path("my runs/a"))
+    assert said(error, "report") == "Resume it with: ltds train --resume 'my runs/a'"
+
+
+def test_an_argument_of_the_command_is_typed_as_it_is() -> None:
+    error = ConfigError("Expected a dataset, but got none. Name one.", arguments=["data=my photos"])
+    assert said(error, "train") == "Give it as: 'my photos'"
+    assert said(error, "benchmark") == "Give it as: --data 'my photos'"
+    assert said(ConfigError("x", arguments=["data"]), "train") == ""
 
 
 def test_attributes_survive_the_way_between_processes() -> None:

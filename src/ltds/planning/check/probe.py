@@ -13,7 +13,7 @@ from ltds.core.rng import numpy_generator
 Array = NDArray[np.float64]
 Ids = NDArray[np.int64]
 TESTED = 0.3  # share of the source images on which the known domains are tested
-RIDGE = 0.1  # regularisation, as a share of the mean variance of the features
+RIDGE = 1.0  # regularisation, as a share of the mean variance of the features
 FEWEST = 3  # images of a class in a domain, to compare the domains by
 
 

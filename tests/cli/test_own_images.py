@@ -1,0 +1,148 @@
+"""From a folder of images to a model at the command line, and what is said about folders that do not work."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from test_commands import refused
+
+from ltds.core.rng import numpy_generator
+from ltds.core.runs import RunDirectory
+from ltds.planning.check import run as check_module
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+SHORT = [
+    *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch_size=4", "--set", "run.threads=1"),
+    *("--set", "schedule.epochs=1", "--set", "schedule.steps_per_epoch=2", "--device", "cpu"),
+]
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two domains, two classes, in a folder whose name needs quotes in a shell."""
+    monkeypatch.setattr(check_module, "pretrained_is_installed", lambda: False)
+    for domain in range(2):
+        for label, name in enumerate(("cat", "chien d'eau")):
+            for i in range(7):
+                rng = numpy_generator(0, "tests/own", domain, label, i)
+                pixels = rng.integers(0, 90, size=(24, 24, 3)).astype(np.uint8)
+                pixels[..., label] += np.uint8(100)
+                file = tmp_path / "my photos" / f"site {domain}" / name / f"{i}.png"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(pixels).save(file)
+    return tmp_path / "my photos"
+
+
+def test_from_a_check_to_a_final_model(command: Command, photos: Path, tmp_path: Path) -> None:
+    done = command("data", "check", "my photos", "--json", "check.json", "--out", "check.html")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Verdict:" in done.stdout
+    assert "To train: ltds train 'my photos' --estimate full" in done.stderr
+    assert json.loads((tmp_path / "check.json").read_text())["images"] == 28
+    assert "<h1>Check of my photos</h1>" in (tmp_path / "check.html").read_text()
+    done = command("train", "my photos", "--estimate", "full", "--out", "my runs", "--method", "agg", *SHORT)
+    assert done.returncode == 0, done.stderr
+    before = done.stderr.index("Training in 'my runs'")
+    assert done.stderr.index("my photos: 28 images of 2 classes in 2 domains") < before
+    assert done.stderr.index("measured here") < before
+    assert "ltds report 'my runs' --out report.html" in done.stderr
+    assert "ltds predict 'my runs/final'" in done.stderr
+    final = RunDirectory(tmp_path / "my runs" / "final")
+    assert final.read_task().held_out is None
+    assert [p.name for p in sorted((tmp_path / "my runs").iterdir())] == [
+        "estimate-site_0",
+        "estimate-site_1",
+        "final",
+        "series.json",
+    ]
+    refused(
+        command("train", "my photos", "--estimate", "full", "--out", "my runs", *SHORT),
+        "Resume it with: ltds train --resume 'my runs'",
+    )
+    resumed = command("train", "--resume", "my runs")
+    assert resumed.returncode == 0, resumed.stderr
+
+
+def test_a_check_that_finds_problems_exits_with_1(command: Command, photos: Path) -> None:
+    (photos / "site 0" / "cat" / "empty.jpg").write_bytes(b"")
+    done = command("data", "check", str(photos), "--json", "-")
+    assert done.returncode == 1
+    assert list(json.loads(done.stdout)["unreadable"]) == ["site 0/cat/empty.jpg"]
+    refused(
+        command("data", "check", str(photos), "--out", "check.txt"), "ends in .html", "Give it as: --out check.html"
+    )
+    refused(command("data", "check", "nowhere"), "there is none")
+
+
+def test_images_where_a_dataset_was_expected(command: Command, photos: Path, tmp_path: Path) -> None:
+    for words in (["data", "info"], ["data", "show"], ["data", "embed", "--with", "minilm"]):
+        done = command(*words, "my photos")
+        refused(done, "a folder of images without a manifest.json")
+        (build,) = (line for line in done.stderr.splitlines() if line.startswith("Build it with: "))
+        assert "Or train on it: ltds train 'my photos'" in done.stderr
+    pasted = shlex.split(build.removeprefix("Build it with: "))
+    assert pasted[0] == "ltds"
+    assert command(*pasted[1:]).returncode == 0
+    assert "2 classes, 2 domains" in command("data", "info", "data/my photos").stdout
+
+
+def test_layouts_that_do_not_work(command: Command, photos: Path, tmp_path: Path) -> None:
+    flat = tmp_path / "flat"
+    shutil.copytree(photos / "site 0" / "cat", flat)
+    refused(command("train", "flat", *SHORT), "7 images without a class", "flat/hospital-a/benign/001.jpg")
+    deep = tmp_path / "deep" / "unpacked"
+    shutil.copytree(photos, deep)
+    refused(command("train", "deep", *SHORT), "Name that one instead: 'deep/unpacked'")
+    (tmp_path / "none").mkdir()
+    refused(command("train", "none", *SHORT), "no manifest.json")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_damaged_files_and_circles_do_not_stop_training(command: Command, photos: Path) -> None:
+    (photos / "site 0" / "cat" / "empty.png").write_bytes(b"")
+    (photos / "site 0" / "cat" / "self").symlink_to("self")
+    (photos / "site 1" / "cat" / "up").symlink_to(photos)
+    done = command("train", "my photos", "--held-out", "site 1", "--method", "agg", "--out", "run", *SHORT)
+    assert done.returncode == 0, done.stderr
+    assert "Left out, as they cannot be decoded: site 0/cat/empty.png" in done.stderr
+    assert "'site 1' is held out" in done.stderr
+    assert "14 of its images (all of them)" in done.stderr
+
+
+def test_two_images_of_each_class(command: Command, tmp_path: Path) -> None:
+    for domain in ("a", "b"):
+        for label in ("x", "y"):
+            for i in range(2):
+                (tmp_path / "p" / domain / label).mkdir(parents=True, exist_ok=True)
+                Image.new("RGB", (20, 20), (i * 90, 50, 80)).save(tmp_path / "p" / domain / label / f"{i}.png")
+    settings = [word.replace("batch_size=4", "batch_size=2") for word in SHORT]
+    done = command("train", "p", "--out", "run", "--method", "agg", *settings)
+    assert done.returncode == 0, done.stderr
+    assert "4 for training, 0 for validation and 4 for test" in done.stderr
+    assert "No domain is held out" in done.stderr
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_to(command: Command, photos: Path, tmp_path: Path) -> None:
+    for folder in [photos, *(p for p in photos.rglob("*") if p.is_dir())]:
+        folder.chmod(0o500)
+    assert command("train", "my photos", "--method", "agg", "--out", "run", *SHORT).returncode == 0
+
+
+def test_small_mistakes(command: Command, photos: Path, tmp_path: Path) -> None:
+    done = command("evaluate", "nosuch")
+    refused(done, "Expected 'nosuch' to be a run directory", "Name a folder that ltds has trained in")
+    refused(command("data", "show", "bestiary", "--out", "sheet.txt"), "ends in .png", "Give it as: --out sheet.png")
+    refused(command("train", "my photos", "--estimate", "one", *SHORT), "Give it as: --held-out VALUE --estimate full")
+    refused(command("train", "my photos", "--budget", "soon"), "Give it as: --budget 10m")
+    refused(command("train"), "Expected a dataset", "Give it as: bestiary")
+    assert not (tmp_path / "runs").exists()

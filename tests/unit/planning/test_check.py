@@ -1,0 +1,204 @@
+"""`ltds.check`: each kind of trouble is found in a folder that has it, and the verdict says what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import ltds
+from ltds.core.errors import DataError
+from ltds.core.rng import numpy_generator
+from ltds.data.manifest import Manifest
+from ltds.planning.check import run as check_module
+from ltds.planning.check.duplicates import near_duplicates
+from ltds.planning.check.features import probe_rows
+from ltds.planning.check.looking import difference_hash, look_at
+from ltds.planning.check.names import spelling_variants
+from ltds.planning.check.page import html_page
+from ltds.planning.check.probe import domain_distances, probe_domains
+from ltds.planning.check.text import text_lines
+
+
+def draw(file: Path, *address: object, tint: tuple[int, int, int] = (0, 0, 0), side: int = 40) -> None:
+    """A picture of large random blobs, different for each address."""
+    rng = numpy_generator(0, "tests/check/" + "/".join(map(str, address)))
+    small = rng.integers(0, 200, size=(6, 6, 3)) + np.array(tint)
+    image = Image.fromarray(np.clip(small, 0, 255).astype(np.uint8)).resize((side, side), Image.Resampling.BICUBIC)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    image.save(file)
+
+
+@pytest.fixture(autouse=True)
+def simple_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Colours and edges instead of a network: seconds instead of minutes."""
+    monkeypatch.setattr(check_module, "pretrained_is_installed", lambda: False)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    root = tmp_path / "my photos"
+    counts = {("day", "ant"): 12, ("day", "bee"): 6, ("night", "ant"): 9, ("night", "bee"): 5, ("night", "yak"): 4}
+    for (domain, name), count in counts.items():
+        tint = (55 if name == "ant" else 0, 55 if name == "bee" else 0, 40 if domain == "night" else 0)
+        for i in range(count):
+            draw(root / domain / name / f"{i}.png", domain, name, i, tint=tint)
+    return root
+
+
+def test_counts_pairs_and_what_numbers_rest_on(photos: Path) -> None:
+    found = ltds.check(photos)
+    assert (found.name, found.images, found.classes) == ("my photos", 36, ("ant", "bee", "yak"))
+    assert found.counts == ((12, 6, 0), (9, 5, 4))
+    assert found.class_counts == {"ant": 21, "bee": 11, "yak": 4}
+    assert found.ratio == 21 / 4
+    assert found.missing_pairs == [("day", "yak")]
+    assert found.single_domain_classes == {"yak": "night"}
+    evidence = {e.domain: (e.known, e.open, e.open_classes) for e in found.evidence}
+    assert evidence == {"day": (18, 0, ()), "night": (14, 4, ("yak",))}  # a held-out domain is tested on all its images
+    assert found.problems == []
+    said = " ".join(finding.text for finding in found.findings)
+    assert "1 class in one domain only, so a model may learn the domain instead of the class: yak (night)" in said
+    assert "would mean nothing, with fewer than 30 images: day (18 images), night (14 images)" in said
+    assert "H, AUROC) would mean nothing where these are held out: night (4 images of yak)" in said
+    assert not list(photos.parent.glob("data*")), "a check writes nothing"
+
+
+def test_the_verdict(photos: Path) -> None:
+    tail, shift, start, collect = ltds.check(photos).verdict
+    assert tail == "The classes are slightly long-tailed: 'ant' has 21 images, 'yak' 4 (ratio 5)."
+    assert shift.startswith("The shift between domains is ")
+    assert start.startswith("Start with the method '")
+    assert "rare classes yak (4), bee (11)" in collect
+    assert "yak outside 'night'" in collect
+
+
+def test_trouble_is_found(photos: Path) -> None:
+    (photos / "day/ant/broken.png").write_bytes(b"")
+    shutil.copy(photos / "day/ant/0.png", photos / "night/ant/copy.png")
+    shutil.copy(photos / "day/ant/1.png", photos / "day/bee/wrong.png")
+    draw(photos / "day/Bee/0.png", "another")
+    draw(photos / "day/ant/tiny.png", "tiny", side=20)
+    Image.new("RGB", (300, 40), "red").save(photos / "night/ant/wide.png")
+    with Image.open(photos / "day/ant/5.png") as image:
+        image.convert("L").save(photos / "day/ant/grey.png")
+    found = ltds.check(photos)
+    assert found.unreadable == {"day/ant/broken.png": "an empty file (0 bytes)"}
+    assert found.class_variants == (("Bee", "bee"),)
+    assert found.tiny == ("day/ant/tiny.png",)
+    assert found.extreme == ("night/ant/wide.png",)
+    assert found.grey == 1
+    pairs = {frozenset((d.first, d.second)): d.kind for d in found.duplicates}
+    assert pairs[frozenset(("day/ant/1.png", "day/bee/wrong.png"))] == "classes"
+    assert pairs[frozenset(("day/ant/0.png", "night/ant/copy.png"))] in ("domains", "splits")
+    assert len(found.problems) >= 4
+    text = "\n".join(text_lines(found))
+    assert "Problems:" in text
+    assert "'Bee' and 'bee' differ in case or spacing only" in text
+    assert max(map(len, text.splitlines())) < 140
+
+
+def test_json_and_page(photos: Path) -> None:
+    draw(photos / "day/<b>&/0.png", "odd name")
+    found = ltds.check(photos)
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert content["images"] == 37
+    assert content["held_out"][1]["open_images"] == 4
+    assert content["verdict"] == list(found.verdict)
+    page = html_page(found)
+    assert "&lt;b&gt;&amp;" in page
+    assert "<b>&" not in page
+    assert "http" not in page
+
+
+def test_one_domain(photos: Path) -> None:
+    found = ltds.check(photos / "day")
+    assert found.domains == ("all",)
+    assert any("only one domain" in finding.text for finding in found.findings)
+    assert "could not be measured" in found.verdict[1]
+    assert list(text_lines(found))
+
+
+def test_a_dataset_is_checked_as_it_is(toy: Manifest) -> None:
+    found = ltds.check(toy.root)
+    assert found.images == len(toy)
+    assert found.splits == {split: len(toy.rows(split)) for split in ("train", "val", "test")}
+    assert found.method == "ltds"
+
+
+def test_no_image_can_be_read(tmp_path: Path) -> None:
+    for name in ("a/cat/1.png", "b/cat/2.png"):
+        (tmp_path / "p" / name).parent.mkdir(parents=True)
+        (tmp_path / "p" / name).write_bytes(b"not an image")
+    with pytest.raises(DataError, match="2 that cannot"):
+        ltds.check(tmp_path / "p")
+
+
+def test_near_duplicates_survive_another_size_and_format(tmp_path: Path) -> None:
+    for i in range(6):
+        draw(tmp_path / f"{i}.png", i, side=64)
+    with Image.open(tmp_path / "0.png") as image:
+        image.resize((200, 200), Image.Resampling.BICUBIC).save(tmp_path / "6.jpg", quality=85)
+    Image.new("RGB", (50, 50), "white").save(tmp_path / "7.png")
+    Image.new("RGB", (60, 60), "white").save(tmp_path / "8.png")  # flat images are like any other: never reported
+    paths = [next(tmp_path.glob(f"{i}.*")) for i in range(9)]
+    looks = look_at(paths, range(9))
+    assert list(near_duplicates(looks.images)) == [(0, 6)]
+
+
+def test_the_hash_is_of_brightness_from_left_to_right() -> None:
+    rising = Image.fromarray(np.tile(np.arange(0, 252, 28, dtype=np.uint8), (8, 1)))
+    assert difference_hash(rising.convert("RGB")) == 2**64 - 1
+    assert difference_hash(Image.new("RGB", (90, 80), "gray")) == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "groups"),
+    [
+        (["cat", "dog"], []),
+        (["Cat", "cat", "dog"], [["Cat", "cat"]]),
+        (["polar bear", "polar_bear", "Polar-Bear"], [["polar bear", "polar_bear", "Polar-Bear"]]),
+        (["é", "e\u0301"], [["é", "e\u0301"]]),
+        (["Straße", "STRASSE"], [["Straße", "STRASSE"]]),
+        (["猫", "犬"], []),
+    ],
+)
+def test_spelling(names: list[str], groups: list[list[str]]) -> None:
+    assert spelling_variants(names) == groups
+
+
+def test_the_probe_sees_a_shift_and_none() -> None:
+    rng = numpy_generator(0, "tests/probe")
+    labels, domains = np.tile(np.arange(3), 60), np.repeat(np.arange(3), 60)
+    features = rng.normal(size=(180, 8)) * 0.3
+    features[np.arange(180), labels] += 3
+    same = probe_domains(features.astype(np.float32), labels, domains, ("a", "b", "c"))
+    assert [p.domain for p in same] == ["a", "b", "c"]
+    assert all(p.known == p.unseen == 1 and p.images == 60 for p in same)
+    assert np.nanmax(domain_distances(features.astype(np.float32), labels, domains, 3)) < 0.15
+    moved = features.copy()
+    moved[domains == 2] = np.roll(moved[domains == 2], 1, axis=1)  # the classes of the last domain look like others
+    probes = probe_domains(moved.astype(np.float32), labels, domains, ("a", "b", "c"))
+    assert probes[2].drop > 0.9
+    distances = domain_distances(moved.astype(np.float32), labels, domains, 3)
+    assert distances[0, 1] < 0.15
+    assert distances[0, 2] == pytest.approx(1.0, abs=0.1)  # as far apart as two classes
+
+
+def test_domains_without_a_shared_class_have_no_distance() -> None:
+    features = numpy_generator(0, "tests/far").normal(size=(12, 4)).astype(np.float32)
+    labels, domains = np.repeat(np.arange(4), 3), np.repeat(np.arange(2), 6)
+    assert np.isnan(domain_distances(features, labels, domains, 2)[0, 1])
+    assert probe_domains(features, labels, domains, ("a", "b")) == []
+
+
+def test_the_probe_takes_whole_small_pairs() -> None:
+    pairs = [0] * 100 + [1] * 5 + [2] * 3
+    rows = probe_rows(range(108), pairs, most=20)
+    assert len(rows) == 20
+    assert sum(pairs[row] == 1 for row in rows) == 5
+    assert sum(pairs[row] == 2 for row in rows) == 3
