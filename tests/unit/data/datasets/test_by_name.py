@@ -1,0 +1,40 @@
+"""ltds.build_data: any builder by its name, with errors in words."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ltds
+from ltds.core.errors import ConfigError
+
+
+@pytest.fixture
+def photos(toy: ltds.Manifest, tmp_path: Path) -> Path:
+    """The test images of the toy dataset, as <domain>/<class>/*."""
+    shutil.copytree(toy.root / "images" / "test", tmp_path / "photos")
+    return tmp_path / "photos"
+
+
+def test_it_builds_as_the_command_does(photos: Path, tmp_path: Path) -> None:
+    made = ltds.build_data("folder", source=str(photos), out=tmp_path / "made", name="mine", settings={"test": 0.4})
+    assert (made.name, len(made.classes), made.domains) == ("mine", 6, ("ink", "oil", "wax"))
+    assert made.provenance["config"]["test"] == 0.4
+    assert ltds.Manifest.read(tmp_path / "made").checksum == made.checksum
+
+
+@pytest.mark.parametrize(
+    ("dataset", "inputs", "said"),
+    [
+        ("folders", {}, r"Did you mean 'folder'"),
+        ("folder", {}, r"Expected argument 'source' for the dataset 'folder', but got none"),
+        ("folder", {"sauce": "photos"}, r"Expected an argument of the dataset 'folder', but got 'sauce'.*'source'"),
+        ("folder", {"source": ".", "settings": {"vall": 0.1}}, r"Did you mean 'val'"),
+    ],
+)
+def test_mistakes_are_explained(dataset: str, inputs: dict[str, object], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=said):
+        ltds.build_data(dataset, out=tmp_path / "made", **inputs)  # type: ignore[arg-type]
+    assert not (tmp_path / "made").exists()
