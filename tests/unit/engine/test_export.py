@@ -14,15 +14,17 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from ltds.core.errors import CheckpointError, ConfigError, DataError, ExportError
 from ltds.core.runs import RunDirectory
 from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
-from ltds.engine.export import LIMIT
+from ltds.engine.export import HALF_LIMIT, LIMIT
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.model import Model
+from ltds.nn.resnet import BasicBlock, ResNet
 from toy import recorded, toy_session
 
 METHODS = ["agg", "la-posthoc", "tau-norm", "ncm", "lws", "cumix-embeddings", "daml", "epi-fcr", "mixstyle", "ltds"]
@@ -70,9 +72,7 @@ def test_torch_export_computes_the_same(toy: Manifest, tmp_path: Path, method: s
     assert result.files == ("README.md", "model.json", "model.pt2")
 
 
-def test_a_model_directory_says_the_same(
-    toy: Manifest, run: RunDirectory, model: Model, tmp_path: Path
-) -> None:
+def test_a_model_directory_says_the_same(toy: Manifest, run: RunDirectory, model: Model, tmp_path: Path) -> None:
     result = model.export(tmp_path / "model")
     assert result.files == ("README.md", "model.json", "model.safetensors")
     again = load_model(tmp_path / "model", device="cpu")
@@ -185,6 +185,25 @@ def test_a_model_of_features_is_exported(toy: Manifest, tmp_path: Path) -> None:
     assert [line[1] for line in run_script(tmp_path / "onnx", tmp_path / "v.npy")] == [
         answer.label for answer in model.predict(inputs)
     ]
+
+
+def test_a_model_behind_a_frozen_network_is_exported_whole(toy: Manifest, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    network = ResNet(BasicBlock, (1, 1, 1, 1), stem="small", width=8)
+    network(torch.randn(16, 3, 16, 16))
+    file = tmp_path / "my weights.safetensors"
+    save_file(network.state_dict(), file)
+    layers = {"name": "resnet10", "stem": "small", "width": 8, "weights": str(file), "frozen": 2}
+    run = trained(toy, tmp_path / "run", backbone=layers)
+    model = load_model(run.path, device="cpu")
+    logits = model.logits(images_of(toy))
+    assert model.export(tmp_path / "onnx", to="onnx", check=images_of(toy)).difference <= HALF_LIMIT
+    assert model.export(tmp_path / "model", check=images_of(toy)).difference == 0
+    shutil.rmtree(run.path)
+    file.unlink()
+    np.testing.assert_array_equal(load_model(tmp_path / "model", device="cpu").logits(images_of(toy)), logits)
+    assert str(tmp_path) not in (tmp_path / "model" / "model.json").read_text()
+    assert "the first 2 stages of resnet10, pretrained" in (tmp_path / "model" / "README.md").read_text()
 
 
 def test_exports_that_cannot_be_made_leave_nothing(model: Model, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ltds.core.task import Task
 from ltds.engine.model_record import UnknownRule
-from ltds.engine.preprocessing import FeaturePreprocessing
+from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing
 from ltds.engine.stored_model import StoredModel
 from ltds.evaluation.class_groups import SHOTS, shot_groups
 
@@ -80,11 +80,23 @@ def _method(model: StoredModel) -> Iterator[str]:
     config = model.config
     yield "## Method"
     yield f"{config.method_name}: {config.method_entry.summary}"
-    file = Path(config.backbone.weights).name
-    weights = f", started from the weights {file}" if file else ""
-    of_features = isinstance(model.record.preprocessing, FeaturePreprocessing)
-    inputs = "on precomputed features" if of_features else f"on images of {config.data.size} pixels"
-    yield f"Network {config.backbone.name}{weights}, {inputs}. All settings are in `model.json`."
+    yield f"{_network(model)} All settings are in `model.json`."
+
+
+def _network(model: StoredModel) -> str:
+    backbone, preprocessing = model.config.backbone, model.record.preprocessing
+    match preprocessing:
+        case FeaturePreprocessing(input_dim=dim):
+            return f"Network {backbone.name}, on precomputed features of length {dim}."
+        case FrozenPreprocessing(images=images, network=network):
+            size, stages = images.transform.size, network.stages
+            frozen = f"the first {stages} stages of {network.settings.name}" if stages else network.settings.name
+            rest = "the rest of it" if stages else backbone.name
+            return f"Network: {frozen}, pretrained and not changed, on images of {size} pixels; {rest} was trained."
+        case _:
+            file = Path(backbone.weights).name
+            weights = f", started from the weights {file}" if file else ""
+            return f"Network {backbone.name}{weights}, on images of {model.config.data.size} pixels."
 
 
 def _results(model: StoredModel) -> Iterator[str]:
