@@ -1,13 +1,16 @@
-"""Cells on this machine: one process per cell, so that a crash of one does not affect the others."""
+"""Cells on this machine: a few processes that train one cell after the other. A crash of one affects no other cell."""
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
@@ -16,18 +19,55 @@ from ltds.benchmark.grid import GridCell
 from ltds.benchmark.run_cell import fail, run_cell
 from ltds.core.worker import exit_with_parent
 
-RETRIES = 2  # of a process that was killed or ran out of memory, and so recorded no error
+RETRIES = 2  # of a cell whose process was killed or ran out of memory, and so recorded no error
+PATIENCE = 5.0
 
 
-@dataclass
-class _CellProcess:
+@dataclass(frozen=True)
+class _Assignment:
+    """A cell, and how many processes ended while they trained it."""
+
     cell: GridCell
+    crashes: int = 0
+
+
+@dataclass(frozen=True)
+class _CellProcess:
+    """A process that trains the cells that it is sent and answers each when it has ended."""
+
     process: SpawnProcess
-    crashes: int
+    connection: Connection
+
+    @classmethod
+    def start(cls, threads: int) -> _CellProcess:
+        context = get_context("spawn")
+        here, there = context.Pipe()
+        process = context.Process(target=_child, args=(os.getpid(), there, threads), name="ltds-cells")
+        process.start()
+        there.close()  # the child's end: the pipe breaks when the child ends
+        return cls(process, here)
+
+    def send(self, cell: GridCell) -> None:
+        with suppress(OSError):  # a process that has just ended: the loop notices that by itself
+            self.connection.send((cell.run.path, cell.config.to_dict()))
+
+    def answered(self) -> bool:
+        """Whether it has ended its cell; False: it has itself ended."""
+        try:
+            return bool(self.connection.recv())
+        except (EOFError, OSError):
+            return False
+
+    def stop(self, patience: float = 0.0) -> None:
+        """`patience`: seconds that it may take to end by itself, which keeps its exit code."""
+        self.process.join(patience)
+        self.process.terminate()
+        self.process.join()
+        self.connection.close()
 
 
 class LocalExecutor:
-    """`jobs` processes at a time, which share the machine's cores equally."""
+    """`jobs` processes, which share the machine's cores equally; each trains many cells, so that short ones pay off."""
 
     def __init__(self, jobs: int, cores: int | None = None) -> None:
         self.jobs = jobs
@@ -35,47 +75,58 @@ class LocalExecutor:
 
     def submit(self, cells: Iterable[GridCell]) -> Iterator[GridCell]:
         """Yield each cell when it has ended, done or failed. Closing early ends the processes; checkpoints stay."""
-        waiting = deque((cell, 0) for cell in cells)
-        running: dict[int, _CellProcess] = {}
+        waiting = deque(_Assignment(cell) for cell in cells)
+        idle: list[_CellProcess] = []
+        busy: dict[Connection, tuple[_CellProcess, _Assignment]] = {}
         try:
-            while waiting or running:
-                while waiting and len(running) < self.jobs:
-                    job = self._start(*waiting.popleft())
-                    running[job.process.sentinel] = job
-                for sentinel in wait(list(running)):
-                    assert isinstance(sentinel, int)
-                    job = running.pop(sentinel)
-                    job.process.join()
-                    if _has_ended(job):
-                        yield job.cell
+            while waiting or busy:
+                while waiting and len(busy) < self.jobs:
+                    worker = idle.pop() if idle else _CellProcess.start(self.threads)
+                    assignment = waiting.popleft()
+                    busy[worker.connection] = worker, assignment
+                    worker.send(assignment.cell)
+                for connection in wait(list(busy)):
+                    assert isinstance(connection, Connection)
+                    worker, assignment = busy.pop(connection)
+                    alive = worker.answered()
+                    if alive and assignment.cell.run.failure() is None:
+                        idle.append(worker)
+                    else:  # after an error a fresh process is safer: memory, libraries, devices
+                        worker.stop(0.0 if alive else PATIENCE)
+                    if alive or _has_ended(assignment, worker.process.exitcode):
+                        yield assignment.cell
                     else:
-                        waiting.appendleft((job.cell, job.crashes + 1))
+                        waiting.appendleft(_Assignment(assignment.cell, assignment.crashes + 1))
         finally:
-            for job in running.values():
-                job.process.terminate()
-            for job in running.values():
-                job.process.join()
-
-    def _start(self, cell: GridCell, crashes: int) -> _CellProcess:
-        arguments = (os.getpid(), cell.run.path, cell.config.to_dict(), self.threads)
-        process = get_context("spawn").Process(target=_child, args=arguments, name=cell.run.path.name)
-        process.start()
-        return _CellProcess(cell, process, crashes)
+            for worker in [*idle, *(worker for worker, _ in busy.values())]:
+                worker.stop()
 
 
-def _child(parent: int, path: Path, config: dict[str, Any], threads: int) -> None:
+def _child(parent: int, connection: Connection, threads: int) -> None:
     exit_with_parent(parent)
-    run_cell(path, config, threads)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair: it ends this process
+    while True:
+        path, config = _received(connection)
+        run_cell(path, config, threads)
+        gc.collect()
+        connection.send(True)
 
 
-def _has_ended(job: _CellProcess) -> bool:
-    """Whether the cell is done or recorded as failed. A cell whose process keeps crashing is recorded here."""
-    run = job.cell.run
+def _received(connection: Connection) -> tuple[Path, dict[str, Any]]:
+    try:
+        message: tuple[Path, dict[str, Any]] = connection.recv()
+    except EOFError:
+        raise SystemExit(0) from None
+    return message
+
+
+def _has_ended(assignment: _Assignment, code: int | None) -> bool:
+    """Whether the cell of a process that ended is done or recorded as failed; one that keeps crashing is recorded."""
+    run = assignment.cell.run
     if run.done or run.failure() is not None:
         return True
-    if job.crashes < RETRIES:
+    if assignment.crashes < RETRIES:
         return False
-    code = job.process.exitcode
     how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
     fail(run, f"The process ended with {how}, {RETRIES + 1} times. Signal 9 often means out of memory: use fewer jobs.")
     return True

@@ -12,8 +12,8 @@ from ltds.benchmark.status import write_index
 from ltds.core.errors import CheckpointError
 from ltds.core.files import LockedError, locked
 from ltds.core.progress import SILENT, Progress
-from ltds.data.cache import ImageCache
 from ltds.data.manifest import Manifest
+from ltds.engine.shared_data import prepare_shared_data, shared_data_key
 
 
 class Executor(Protocol):
@@ -42,13 +42,13 @@ def run_cells(
     """Train every cell that is not finished, and yield each when it has ended.
 
     A finished cell is never repeated, an interrupted one is resumed from its checkpoint, a failed one is skipped
-    unless `retry_failed`. Images are decoded once, before the first cell starts.
+    unless `retry_failed`. Images are decoded, and frozen stages computed, once, before the first cell starts.
     """
     write_index(out, cells)
     if retry_failed:
         for cell in cells:
             cell.run.forget_failure()
     left = [cell for cell in cells if not cell.run.done and cell.run.failure() is None]
-    for root, side in dict.fromkeys((cell.config.data.root, cell.config.data.decoded_side) for cell in left):
-        ImageCache.open(Manifest.read(Path(root)), side, progress=progress)
+    for config in {shared_data_key(cell.config): cell.config for cell in left}.values():
+        prepare_shared_data(config, Manifest.read(Path(config.data.root)), progress)
     yield from executor.submit(left)

@@ -1,0 +1,67 @@
+"""Processes that train one cell after the other: few starts, and a crash that costs only its own cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ltds.benchmark.grid import Grid, cells_of
+from ltds.benchmark.local import LocalExecutor
+from ltds.data.manifest import Manifest
+
+METHODS = """
+import os, pathlib
+from ltds.methods.agg import Agg
+
+class Noted(Agg):
+    "Notes which process trains it."
+    def loss(self, batch, clock):
+        with open(pathlib.Path(__file__).with_name("processes.txt"), "a") as file:
+            file.write(f"{os.getpid()}\\n")
+        return super().loss(batch, clock)
+
+class Dying(Agg):
+    "Ends its process at its second step."
+    def loss(self, batch, clock):
+        if clock.step == 1:
+            os._exit(3)
+        return super().loss(batch, clock)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mortal_methods.py").write_text(METHODS)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def grid(toy: Manifest, methods: tuple[str, ...], seeds: tuple[int, ...]) -> Grid:
+    settings = {
+        "data": {"size": 16, "batch_size": 8},
+        "backbone": {"name": "tiny"},
+        "schedule": {"epochs": 2, "steps_per_epoch": 2},
+        "run": {"device": "cpu"},
+    }
+    names = tuple(f"mortal_methods:{name}" for name in methods)
+    return Grid(data=str(toy.root), methods=names, held_out=("wax",), seeds=seeds, settings=settings)
+
+
+def test_one_process_trains_many_cells(toy: Manifest, folder: Path) -> None:
+    cells = cells_of(grid(toy, ("Noted",), (0, 1, 2)), folder, lambda _: toy)
+    ended = [cell.run.path for cell in LocalExecutor(1).submit(cells)]
+    assert ended == [cell.run.path for cell in cells]
+    assert all(cell.run.done for cell in cells)
+    assert len(set((folder / "processes.txt").read_text().split())) == 1
+
+
+def test_a_process_that_dies_costs_only_its_cell(toy: Manifest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ltds.benchmark.local.RETRIES", 1)
+    cells = cells_of(grid(toy, ("Dying", "Noted"), (0,)), folder, lambda _: toy)
+    assert len(list(LocalExecutor(1).submit(cells))) == 2
+    dying, noted = (cell.run for cell in cells)
+    assert noted.done
+    failure = dying.failure()
+    assert failure is not None
+    assert failure["error"].startswith("The process ended with exit code 3, 2 times.")
