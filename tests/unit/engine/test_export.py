@@ -240,9 +240,16 @@ def test_a_full_disk_is_said_in_words_and_leaves_nothing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ExportError, match=r"the system says: No space left on device. Nothing was written"):
+    with pytest.raises(ExportError, match=r"room for '.*out', but its disk is full. Nothing was written"):
         model.export(tmp_path / "out", to=to)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_said_in_words(model: Model, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ExportError, match=r"the system says: File exists \(.*file'\). Nothing was written"):
+        model.export(tmp_path / "file" / "out")
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
 def test_folders_that_hold_no_model_say_so(model: Model, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import torch
 
 from ltds.core.errors import ConfigError, ExportError, nearest
-from ltds.core.files import atomic_folder, write_text
+from ltds.core.files import DiskFullError, atomic_folder, write_text
 from ltds.core.progress import SILENT, Progress
 from ltds.data.decode import ImageSource
 from ltds.engine.export import onnx_file, safetensors_folder, torch_program
@@ -75,13 +75,19 @@ def export(
             write_text(folder / "README.md", model_card(model.stored, to, difference, checked_on))
             files = tuple(sorted(file.name for file in folder.iterdir()))
             advance()
-    except FileExistsError as error:
+    except DiskFullError as error:
         raise ExportError(
-            f"Expected '{out}' to be a new folder, but there is something already. Delete it, or choose another folder."
+            f"Expected room for '{out}', but its disk is full. Nothing was written. Free some space, or choose another "
+            "folder on another disk."
         ) from error
     except OSError as error:
+        if isinstance(error, FileExistsError) and out.exists():
+            raise ExportError(
+                f"Expected '{out}' to be a new folder, but there is something already. Delete it, or choose another "
+                "folder."
+            ) from error
         raise ExportError(
-            f"Expected to be able to write '{out}', but the system says: {error.strerror or error}. Nothing was "
-            "written. Check the permissions and the space left, or choose another folder."
+            f"Expected to be able to write '{out}', but the system says: {error.strerror or error} "
+            f"('{error.filename}'). Nothing was written. Check the permissions, or choose another folder."
         ) from error
     return ExportResult(out, to, files, difference, checked_on)
