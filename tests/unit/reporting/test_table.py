@@ -110,7 +110,7 @@ def test_cell_uses_the_sample_deviation() -> None:
 
 def test_csv_has_every_number_and_empty_where_missing(grid: Collection) -> None:
     rows = list(csv.DictReader(io.StringIO(csv_table(grid))))
-    assert len(rows) == 2 * 3 * 16
+    assert len(rows) == 2 * 3 * 18
     found = {(r["method"], r["held_out"], r["metric"]): r for r in rows}
     assert found["agg", "photo", "acc_u"]["mean_percent"] == "42.0000"
     assert found["agg", "photo", "acc_u"]["std_percent"] == "2.8284"

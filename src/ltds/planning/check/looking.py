@@ -14,7 +14,7 @@ from PIL import Image
 
 from ltds.core.errors import DataError
 from ltds.core.progress import SILENT, Progress
-from ltds.data.decode import decoded
+from ltds.data.decode import decoded, open_image
 from ltds.data.prefetch import prefetch
 
 SIDE = 110  # shorter side of the decoded image: enough for features at 96 pixels
@@ -79,9 +79,9 @@ def _look(path: Path) -> LookedAt:
 def _size(path: Path, image: Image.Image) -> tuple[int, int]:
     """The size of the file's image; that of the decoded one, which may be smaller, where it cannot be told."""
     try:
-        with Image.open(path) as original:
+        with open_image(path) as original:
             return original.size
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+    except (OSError, ValueError, SyntaxError):
         return image.size
 
 

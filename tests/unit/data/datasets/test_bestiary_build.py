@@ -64,7 +64,7 @@ def test_training_is_long_tailed_and_each_domain_owns_its_kinds() -> None:
 def test_validation_only_of_trained_pairs_and_test_of_all() -> None:
     train, val, test = (_counts(BestiaryConfig(), split) for split in ("train", "val", "test"))
     assert np.array_equal(val, np.where(train > 0, 4, 0))
-    assert (test == 10).all()
+    assert (test == 42).all()
 
 
 def test_balanced_full_data_is_possible() -> None:
