@@ -173,7 +173,7 @@ def _steps_choice(given: Given, steps: int, reason: str) -> Choice | None:
         per_epoch = max(1, steps // int(schedule["epochs"]))
         total = per_epoch * int(schedule["epochs"])
         return Choice("length", {"schedule.steps_per_epoch": per_epoch}, f"{total} steps", reason)
-    per_epoch = int(schedule.get("steps_per_epoch", max(1, math.ceil(steps / EPOCHS))))
-    epochs = max(1, math.ceil(steps / per_epoch))
+    per_epoch = int(schedule.get("steps_per_epoch", max(1, steps // EPOCHS)))
+    epochs = max(1, steps // per_epoch)
     settings = {"schedule.epochs": epochs, "schedule.steps_per_epoch": per_epoch}
     return Choice("length", settings, f"{epochs * per_epoch} steps", reason)

@@ -69,7 +69,7 @@ def _cautions(check: DataCheck) -> Iterator[str]:
         names = few([f"{e.domain} ({e.open} images of {few(e.open_classes, 2)})" for e in opened])
         yield f"Open-set numbers (H, AUROC) would mean nothing where these are held out: {names}"
     if check.evidence and not any(e.open for e in check.evidence):
-        yield "No class is missing outside one domain, so there are no open-set numbers (H, AUROC)"
+        yield "Every class is in two or more domains, so no class is open and there are no open-set numbers (H, AUROC)"
 
 
 def verdict(check: DataCheck) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _shift(check: DataCheck) -> str:
     if not check.probes:
         return "The shift between domains could not be measured: that takes two domains that share two classes."
     known, unseen = (float(np.mean([getattr(p, name) for p in check.probes])) for name in ("known", "unseen"))
-    worst = max(check.probes, key=lambda p: p.drop)
+    worst = min(check.probes, key=lambda p: p.unseen)
     drop = known - unseen
     degree = "strong" if drop >= STRONG else "moderate" if drop >= MODERATE else "small"
     text = (
@@ -102,7 +102,7 @@ def _shift(check: DataCheck) -> str:
         f"{100 * known:.0f} of 100 images of known domains, and for {100 * unseen:.0f} of 100 of a domain that it has "
         "not seen (classes weighted equally)"
     )
-    if worst.drop >= MODERATE and len(check.probes) > 1:
+    if drop >= MODERATE and len(check.probes) > 1:
         text += f"; hardest is '{worst.domain}' with {100 * worst.unseen:.0f}"
     return f"{text}."
 
