@@ -11,6 +11,7 @@ from PIL import Image, ImageOps
 HERE = Path(__file__).parent
 MODEL = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
 IMAGES = MODEL["preprocessing"].get("images", MODEL["preprocessing"])
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # not those that start other programs, such as EPS
 SIZE, MEAN, STD = (IMAGES["transform"][name] for name in ("size", "mean", "std"))
 
 
@@ -19,7 +20,7 @@ def scaled(size: tuple[int, int], side: int) -> tuple[int, int]:
 
 
 def network_input(file: str) -> np.ndarray:
-    with Image.open(file) as image:
+    with Image.open(file, formats=FORMATS) as image:
         wanted = scaled(image.size, min(*image.size, IMAGES["decoded_side"]))
         draft = image.draft(None, (2 * wanted[0], 2 * wanted[1]))  # large JPEGs are decoded at a reduced scale
         colours = image.convert("RGBA") if image.has_transparency_data else image.convert("RGB")
