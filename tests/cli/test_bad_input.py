@@ -169,6 +169,7 @@ def test_the_demo_trains_reuses_and_continues(command: Command, tmp_path: Path) 
     page = (tmp_path / "runs" / "demo" / "report.html").read_text()
     assert "agg" in page
     assert "ltds" in page
+    assert len(list((tmp_path / "runs/demo/runs").iterdir())) == 2, "one run of each method"
     (agg,), (ltds,) = ((tmp_path / "runs/demo/runs").glob(f"{name}-woodblock-0-*") for name in ("agg", "ltds"))
     untouched = (agg / "DONE").stat().st_mtime_ns
     (ltds / "DONE").unlink()

@@ -38,7 +38,7 @@ def demo(
         raise ConfigError(expected(f"'{out}'", "a folder", "a file", "Name another folder."), arguments=["out"])
     manifest = open_dataset("bestiary", SCREEN)
     settings = merge({"schedule": {"epochs": EPOCHS}}, parse_overrides(overrides or []))
-    grid = {"data": "bestiary", "methods": METHODS, "held_out": [HELD_OUT], "settings": settings}
+    grid = {"data": "bestiary", "methods": METHODS, "held_out": [HELD_OUT], "seeds": [0], "settings": settings}
     cells = cells_of(parse(Grid, grid), out, lambda _: manifest)
     SCREEN.say(f"Training {' and '.join(METHODS)} side by side, with the style '{HELD_OUT}' kept for testing.")
     run_grid(cells, out, LocalExecutor(len(METHODS)), jobs=len(METHODS))
