@@ -30,7 +30,9 @@ class Answer:
 def answer(dataset: Dataset) -> Answer:
     """Which row has the highest Acc-U, averaged over the held-out domains, and what the paired runs show."""
     group = detail_group(dataset)
-    where = f"on average over {len(dataset.held_out_only)} held-out domains" if group == AVERAGE else f"on {group}"
+    domains = dataset.held_out_only if group == AVERAGE else (group,)
+    where = f"on average over {len(domains)} held-out domains" if group == AVERAGE else f"on {group}"
+    where += _image_count(dataset, domains)
     cells = {label: cell_of(dataset, label, Column(group, ACC_U)) for label in dataset.rows}
     means = {label: cell.mean for label, cell in cells.items() if cell.mean is not None}
     order = sorted(means, key=lambda label: -means[label])
@@ -49,6 +51,17 @@ def answer(dataset: Dataset) -> Answer:
             f"{gap:.1f} points above {isolated(second)} ({_percent(cells[second])})."
         )
     return Answer(best, verdict, _certainty(dataset, order, cells))
+
+
+def _image_count(dataset: Dataset, domains: Sequence[str]) -> str:
+    """How many test images of known classes the numbers of these held-out domains rest on; "" where it is not known."""
+    counts: dict[str, int] = {}
+    for run in (run for runs in dataset.rows.values() for run in runs):
+        if run.held_out in domains and run.metrics.pairs and run.metrics.pairs.images and run.task.held_out:
+            row = run.metrics.pairs.images[run.task.domains.index(run.task.held_out)]
+            counts[run.held_out] = sum(n for c, n in enumerate(row) if c not in run.task.open_classes)
+    total = sum(counts.values())
+    return f" ({total:,} test images)" if total and len(counts) == len(domains) else ""
 
 
 def _certainty(dataset: Dataset, order: Sequence[str], cells: Mapping[str, TableCell]) -> str:

@@ -33,9 +33,10 @@ class ClassMetrics(_MetricsModel):
 
 
 class PairMetrics(_MetricsModel):
-    """(all domains, C): accuracy of each domain-class pair, and whether it had training images."""
+    """(all domains, C): accuracy and test images of each domain-class pair, and whether it had training images."""
 
     accuracy: list[list[MetricValue | None]]
+    images: list[list[int]] = []
     seen: list[list[bool]]
 
 
