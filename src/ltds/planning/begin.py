@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.start import create_run
+from ltds.planning.choices import RunPlan
 from ltds.planning.duration import say_duration
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
-from ltds.planning.run_plan import RunPlan
 from ltds.planning.series import FILE, RunSeries, estimated_domains
 
 Say = Callable[[str], None]
@@ -128,9 +127,8 @@ def _plan(
     if domains:  # settings that suit every run: those of the run with the fewest and smallest source domains
         largest = max(domains, key=lambda domain: len(manifest.rows("train", domain)))
         given = merge(given, {"data": {"held_out": largest}})
-    share = (DEFAULT_BUDGET if budget is None else budget) / runs
-    plan, config = plan_run(manifest, given, budget=share, progress=progress, say=say)
-    return replace(plan, seconds=plan.seconds * runs), config
+    seconds = DEFAULT_BUDGET if budget is None else budget
+    return plan_run(manifest, given, budget=seconds, runs=runs, progress=progress, say=say)
 
 
 def _say_plan(plan: RunPlan, given: dict[str, Any], runs: int, say: Say) -> None:

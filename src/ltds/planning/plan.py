@@ -16,11 +16,11 @@ from ltds.engine.config import RunConfig, resolve
 from ltds.engine.device import choose_device
 from ltds.methods.registry import find_method
 from ltds.planning import choose
-from ltds.planning.choose import Given
+from ltds.planning.choices import Choice, Given, RunPlan
 from ltds.planning.class_texts import FoundEmbeddings, find_embeddings
 from ltds.planning.duration import say_duration
 from ltds.planning.facts import DatasetFacts, dataset_facts
-from ltds.planning.run_plan import Choice, RunPlan
+from ltds.planning.network import ChosenNetwork, Learning, choose_network
 from ltds.planning.timing import StepTiming, measure
 
 OWN_IMAGES = ("folder", "lists")  # builders whose datasets have no recipe of their own
@@ -37,7 +37,11 @@ class Passes(NamedTuple):
     most: int
 
 
-PRETRAINED, FROM_SCRATCH = Passes(10, 200, 2000), Passes(40, 400, 6000)
+LENGTHS: dict[Learning, Passes] = {
+    "features": Passes(30, 500, 3000),
+    "pretrained": Passes(10, 200, 2000),
+    "scratch": Passes(40, 400, 6000),
+}
 
 
 def is_planned(manifest: Manifest) -> bool:
@@ -50,72 +54,79 @@ def plan_run(
     manifest: Manifest,
     given: Given,
     *,
-    budget: float | None = None,
+    budget: float = DEFAULT_BUDGET,
+    runs: int = 1,
     progress: Progress = SILENT,
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[RunPlan, RunConfig]:
     """A plan for what `given` (the user's settings, as nested tables) leaves open, and the settings of the run.
 
-    Takes a few real steps to measure the time. Class embeddings are made first if the method needs them.
+    Takes a few real steps to measure the time. Class embeddings and features are computed first if they are needed.
+    `runs`: how many runs with these settings share the budget, in seconds.
     """
     held_out = given.get("data", {}).get("held_out") or None
     facts = dataset_facts(manifest, held_out)
     on_cpu = choose_device(given.get("run", {}).get("device", "auto")).type == "cpu"
-    choices = _choices(manifest, facts, given, on_cpu)
+    network = choose_network(
+        manifest, given, budget, on_cpu=on_cpu, images=_needs_images(given), progress=progress, say=say
+    )
+    choices = _choices(manifest, facts, given, network, on_cpu)
     folder = {"data": {"root": str(manifest.root.resolve())}}
 
     def settle(steps: Choice | None) -> tuple[RunPlan, RunConfig]:
         plan = RunPlan((*choices, *([steps] if steps else [])))
+        schedule = resolve(plan.layer, given, folder, dataset=manifest.name).schedule
+        averaging = choose.choose_averaging(given, schedule.epochs * schedule.steps_per_epoch)
+        plan = RunPlan((*plan.choices, *([averaging] if averaging else [])))
         return plan, resolve(plan.layer, given, folder, dataset=manifest.name)
 
-    pretrained = any("backbone.weights" in choice.settings for choice in choices) or _names_weights(given)
-    wanted = _wanted_steps(facts, given, settle(None)[1], pretrained)
+    wanted = _wanted_steps(facts, given, settle(None)[1], network.learning)
     _, trial = settle(_steps_choice(given, wanted, ""))
     say("Measuring a few steps ...")
     session = assemble(trial, manifest, progress)
     timing, val, test = measure(session), len(session.rows("val")), len(session.rows("test"))
     whole = session.steps / (trial.schedule.epochs * trial.schedule.steps_per_epoch)  # phases beyond the first
     del session
-    budget = DEFAULT_BUDGET if budget is None else budget
-    steps, reason = _affordable(wanted, timing, budget, (val, test), whole)
+    left = (budget - network.seconds) / runs
+    steps, reason = _affordable(wanted, timing, left, (val, test), whole)
     plan, config = settle(_steps_choice(given, steps, reason))
     total = round(config.schedule.epochs * config.schedule.steps_per_epoch * whole)
-    seconds = timing.run(total, config.schedule.epochs, val, test)
+    seconds = runs * timing.run(total, config.schedule.epochs, val, test)
     return replace(plan, steps=total, seconds_per_step=timing.step, seconds=seconds), config
 
 
-def _choices(manifest: Manifest, facts: DatasetFacts, given: Given, on_cpu: bool) -> list[Choice]:
-    """All choices except the number of steps."""
-    backbone = choose.choose_backbone(given)
-    pretrained = _names_weights(given) or (backbone is not None and "backbone.weights" in backbone.settings)
-    method = _method_choice(manifest, facts, given, pretrained)
-    size = choose.choose_size(facts, given, pretrained, on_cpu)
-    if size is not None and backbone is not None:
-        stem = choose.choose_stem(size.settings["data.size"], given, pretrained)
+def _choices(
+    manifest: Manifest, facts: DatasetFacts, given: Given, network: ChosenNetwork, on_cpu: bool
+) -> list[Choice]:
+    """All choices except the number of steps and the averaging."""
+    learning, backbone = network.learning, network.choice
+    method = _method_choice(manifest, facts, given, learning)
+    size = choose.choose_size(facts, given, learning, on_cpu)
+    if size is not None and backbone is not None and learning == "scratch":
+        stem = choose.choose_stem(size.settings["data.size"])
         backbone = replace(backbone, settings={**backbone.settings, **stem})
     name = method.settings.get("method.name") or _method_name(given)
     times = find_method(name).method.batches_per_step
     others = (
         backbone,
         size,
-        choose.choose_batch(facts, given, times, on_cpu),
-        choose.choose_optimizer(given, pretrained),
-        choose.choose_averaging(given),
+        choose.choose_batch(facts, given, times, learning, on_cpu),
+        choose.choose_optimizer(given, learning),
     )
     return [method, *(choice for choice in others if choice is not None)]
 
 
-def _method_choice(manifest: Manifest, facts: DatasetFacts, given: Given, pretrained: bool) -> Choice:
+def _method_choice(manifest: Manifest, facts: DatasetFacts, given: Given, learning: Learning) -> Choice:
     name = _method_name(given)
     if name:
-        extra = choose.choose_method_settings(name, given, pretrained)
+        extra = choose.choose_method_settings(name, given, learning)
         return Choice("method", {**extra, **_table(manifest, name, given)}, name, "as you asked")
     asked = given.get("semantics", {}).get("table")
     found = FoundEmbeddings("as you asked") if asked else find_embeddings(manifest)
     name, reason = choose.choose_method(facts, found.source)
     if found.why and facts.sources >= 2:
         reason = f"{reason}: {found.why}"
-    settings = {"method.name": name, **choose.choose_method_settings(name, given, pretrained)}
+    settings = {"method.name": name, **choose.choose_method_settings(name, given, learning)}
     if found.table and name == "ltds":
         settings["semantics.table"] = found.table
     return Choice("method", settings, name, reason)
@@ -136,18 +147,23 @@ def _method_name(given: Given) -> str:
     return str(method.get("name", "") if isinstance(method, Mapping) else method)
 
 
-def _names_weights(given: Given) -> bool:
-    return bool(given.get("backbone", {}).get("weights"))
+def _needs_images(given: Given) -> bool:
+    """Whether the user's method works inside a network for images: MixStyle mixes its feature maps."""
+    name, own = _method_name(given), given.get("method", {})
+    if not name:
+        return False
+    mixing = merge(find_method(name).settings, own if isinstance(own, Mapping) else {}).get("mixstyle", {})
+    return bool(mixing.get("p") if isinstance(mixing, Mapping) else mixing)
 
 
-def _wanted_steps(facts: DatasetFacts, given: Given, config: RunConfig, pretrained: bool) -> int:
+def _wanted_steps(facts: DatasetFacts, given: Given, config: RunConfig, learning: Learning) -> int:
     """Steps that suit the number of images, without a look at the time; what the user gives is kept."""
     schedule = given.get("schedule", {})
     per_step = facts.sources * config.data.batch_size
     one_pass = math.ceil(facts.images / per_step)
     if "epochs" in schedule:
         return int(schedule["epochs"]) * int(schedule.get("steps_per_epoch", one_pass))
-    rule = PRETRAINED if pretrained else FROM_SCRATCH
+    rule = LENGTHS[learning]
     return min(rule.most, max(rule.fewest, rule.passes * one_pass))
 
 
@@ -156,12 +172,12 @@ def _affordable(
 ) -> tuple[int, str]:
     """The steps that the time allows, and why so many."""
     fit = int(timing.steps_within(budget, EPOCHS, *images) / whole)
-    time = say_duration(budget)
+    time = say_duration(max(1.0, budget))
     if fit >= wanted:
-        return wanted, f"enough for these images; the budget of {time} would allow {fit}"
+        return wanted, f"enough for these images; the time ({time} for this run) would allow {fit}"
     if fit >= FEWEST_STEPS:
-        return fit, f"what fits into the budget of {time}; {wanted} would suit these images"
-    return FEWEST_STEPS, f"the fewest that make sense: the budget of {time} is too short"
+        return fit, f"what fits into the time ({time} for this run); {wanted} would suit these images"
+    return FEWEST_STEPS, f"the fewest that make sense: the time ({time} for this run) is too short"
 
 
 def _steps_choice(given: Given, steps: int, reason: str) -> Choice | None:

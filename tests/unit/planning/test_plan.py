@@ -17,11 +17,11 @@ from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.planning import choose, class_texts, plan
+from ltds.planning import choose, class_texts, network, plan
+from ltds.planning.choices import Choice, RunPlan
 from ltds.planning.duration import parse_duration, say_duration
 from ltds.planning.facts import DatasetFacts, dataset_facts
 from ltds.planning.plan import is_planned, plan_run
-from ltds.planning.run_plan import Choice, RunPlan
 from ltds.planning.series import RunSeries
 from ltds.planning.timing import StepTiming
 
@@ -89,24 +89,24 @@ def test_the_method_follows_tail_domains_and_embeddings(change: dict[str, int], 
 
 
 @pytest.mark.parametrize(
-    ("side", "pretrained", "on_cpu", "size"),
+    ("side", "learning", "on_cpu", "size"),
     [
-        (227, True, True, 96),
-        (227, True, False, 224),
-        (100, False, True, 96),
-        (20, True, True, 64),
-        (20, False, True, 16),
+        (227, "pretrained", True, 96),
+        (227, "pretrained", False, 224),
+        (100, "scratch", True, 96),
+        (20, "pretrained", True, 64),
+        (20, "scratch", True, 16),
     ],
 )
-def test_the_size_follows_the_median_image(side: int, pretrained: bool, on_cpu: bool, size: int) -> None:
-    chosen = choose.choose_size(replace(FACTS, shorter_side=side), {}, pretrained, on_cpu)
+def test_the_size_follows_the_median_image(side: int, learning: network.Learning, on_cpu: bool, size: int) -> None:
+    chosen = choose.choose_size(replace(FACTS, shorter_side=side), {}, learning, on_cpu)
     assert chosen is not None
     assert chosen.settings["data.size"] == size
 
 
 def test_the_batch_follows_the_smallest_domain() -> None:
     def size(facts: DatasetFacts, times: int = 1) -> Any:
-        chosen = choose.choose_batch(facts, {}, times, on_cpu=True)
+        chosen = choose.choose_batch(facts, {}, times, "pretrained", on_cpu=True)
         return chosen and (chosen.settings["data.batch_size"], "'ink'" in chosen.reason)
 
     assert size(FACTS) == (12, False)
@@ -122,30 +122,34 @@ def test_what_the_user_gives_is_not_chosen() -> None:
         "optimizer": {"lr": 0.2},
         "averaging": "none",
     }
-    assert choose.choose_backbone(given) is None
-    assert choose.choose_size(FACTS, given, False, True) is None
-    assert choose.choose_batch(FACTS, given, 1, True) is None
-    assert choose.choose_optimizer(given, True) is None
-    assert choose.choose_averaging(given) is None
-    chosen = choose.choose_optimizer({"schedule": {"decay": "cosine"}}, True)
+    assert choose.choose_size(FACTS, given, "scratch", True) is None
+    assert choose.choose_size(FACTS, {}, "features", True) is None
+    assert choose.choose_batch(FACTS, given, 1, "scratch", True) is None
+    assert choose.choose_optimizer(given, "pretrained") is None
+    assert choose.choose_averaging(given, 100) is None
+    decays = [choose.choose_averaging({}, steps) for steps in (10, 50, 200, 5000)]
+    assert [c and c.settings["averaging.decay"] for c in decays] == [0.5, 0.8, 0.95, 0.99]
+    chosen = choose.choose_optimizer({"schedule": {"decay": "cosine"}}, "pretrained")
     assert chosen is not None
     assert "schedule.milestones" not in chosen.settings
 
 
 def test_settings_of_the_method_never_contradict_the_user() -> None:
-    assert choose.choose_method_settings("ltds", {}, True) == {
-        "method.joint_forward": True,
+    assert choose.choose_method_settings("ltds", {}, "features") == {
         "method.inner_lr": 0.01,
         "method.weights.augmentation": 0.0,
     }
     plain = {"method": {"name": "ltds", "meta_test_domains": 0}}  # inner_lr would have no effect
-    assert "method.inner_lr" not in choose.choose_method_settings("ltds", plain, True)
+    assert "method.inner_lr" not in choose.choose_method_settings("ltds", plain, "pretrained")
     given = {"method": {"joint_forward": False, "weights": {"z2s": 0.2}}}
-    assert choose.choose_method_settings("ltds", given, True) == {"method.inner_lr": 0.01}
-    assert choose.choose_method_settings("agg", {}, True) == {"method.joint_forward": True}
-    assert choose.choose_method_settings("mixstyle", {}, True) == {}  # it always takes all domains in one pass
-    assert choose.choose_method_settings("ltds", {}, False) == {"method.temperature": 0.2}
-    assert choose.choose_method_settings("agg", {}, False) == {}
+    assert choose.choose_method_settings("ltds", given, "pretrained") == {
+        "method.inner_lr": 0.01,
+        "method.temperature": 0.2,
+    }
+    assert choose.choose_method_settings("agg", {}, "pretrained") == {"method.joint_forward": True}
+    assert choose.choose_method_settings("mixstyle", {}, "pretrained") == {}  # it always takes all domains in one pass
+    assert choose.choose_method_settings("ltds", {}, "scratch") == {"method.temperature": 0.2}
+    assert choose.choose_method_settings("agg", {}, "scratch") == {}
 
 
 def test_the_time_decides_about_the_steps() -> None:
@@ -178,15 +182,15 @@ def test_a_plan_measures_and_fills_in_the_rest(toy: Manifest) -> None:
     assert config.method_name == "ltds"  # the toy has attributes
     assert config.data.size == 16
     assert config.averaging.name == "ema"
-    assert made.steps == config.schedule.epochs * config.schedule.steps_per_epoch == plan.FROM_SCRATCH.fewest
+    assert made.steps == config.schedule.epochs * config.schedule.steps_per_epoch == plan.LENGTHS["scratch"].fewest
     assert made.seconds >= made.steps * made.seconds_per_step > 0
     assert [choice.what for choice in made.choices] == [
         "method",
         "image size",
         "batch",
         "learning",
-        "averaging",
         "length",
+        "averaging",
     ]
     assert any("measured here" in line for line in made.lines())
     given["schedule"] = {"epochs": 2}
@@ -221,12 +225,58 @@ def test_without_the_extras_no_embeddings_and_no_pretrained_network(
     toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(class_texts, "find_spec", lambda name: None)
-    monkeypatch.setattr(choose, "find_spec", lambda name: None)
+    monkeypatch.setattr(network, "find_spec", lambda name: None)
     assert "pip install" in class_texts.find_embeddings(replace(toy, root=tmp_path)).why
-    chosen = choose.choose_backbone({})
-    assert chosen is not None
-    assert chosen.settings == {"backbone.name": "resnet10"}
-    assert choose.choose_stem(32, {}, False) == {"backbone.stem": "small"}
+    chosen = network.choose_network(toy, {}, 600, on_cpu=True)
+    assert chosen.learning == "scratch"
+    assert chosen.choice is not None
+    assert chosen.choice.settings == {"backbone.name": "resnet10"}
+    assert choose.choose_stem(32) == {"backbone.stem": "small"}
+
+
+@pytest.mark.parametrize(
+    ("given", "on_cpu", "learning"),
+    [
+        ({"data": {"features": "x.npz"}}, True, "features"),
+        ({"backbone": {"name": "resnet18", "weights": "x.pth"}}, True, "pretrained"),
+        ({"backbone": {"name": "tiny"}}, True, "scratch"),
+        ({}, False, "pretrained"),
+        ({"data": {"size": 64}}, True, "pretrained"),  # whoever names a size wants to train on images
+    ],
+)
+def test_what_is_trained(
+    toy: Manifest, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], on_cpu: bool, learning: str
+) -> None:
+    monkeypatch.setattr(network, "find_spec", lambda name: name)
+    assert network.choose_network(toy, given, 600, on_cpu=on_cpu).learning == learning
+
+
+def test_mixstyle_needs_images() -> None:
+    assert plan._needs_images({"method": {"name": "mixstyle"}})
+    assert plan._needs_images({"method": {"name": "agg", "mixstyle": {"p": 0.1}}})
+    assert not plan._needs_images({"method": {"name": "agg"}})
+    assert not plan._needs_images({})
+
+
+def test_the_features_fit_into_the_time() -> None:
+    assert [network.affordable_size(0.1, 1000, s) for s in (100, 60, 40, 1)] == [224, 160, 128, 96]
+
+
+def test_on_a_cpu_features_are_computed_once(photos: Path) -> None:
+    pytest.importorskip("efficientnet_lite_pytorch", reason="needs the extra 'efficientnet'")
+    said: list[str] = []
+    settings = {"schedule.epochs": 1, "schedule.steps_per_epoch": 2, "run.threads": 1}
+    arguments: dict[str, Any] = {"method": "bsce", "device": "cpu", "budget": "10s", "settings": settings}
+    run = ltds.train("photos", held_out="night", say=said.append, **arguments)
+    assert any("Computing features" in line for line in said)
+    assert run.read_config()["backbone"]["name"] == "adapter"
+    (file,) = Path("data/photos/features").glob("*.npz")
+    written = file.stat().st_mtime_ns
+    said.clear()
+    ltds.train("photos", held_out="day", say=said.append, **arguments)
+    assert not any("Computing features" in line for line in said)
+    assert file.stat().st_mtime_ns == written
+    assert len(ltds.load_model(run.path, device="cpu").predict(["photos/day/ant/0.png"])) == 1
 
 
 def test_training_from_a_folder_says_what_it_does(photos: Path) -> None:

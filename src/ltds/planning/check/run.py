@@ -22,9 +22,10 @@ from ltds.planning.check.names import spelling_variants
 from ltds.planning.check.probe import DomainProbe, domain_distances, probe_domains
 from ltds.planning.check.report import DataCheck, DomainEvidence, DuplicatePair
 from ltds.planning.check.words import findings, verdict
-from ltds.planning.choose import choose_method, pretrained_is_installed
+from ltds.planning.choose import choose_method
 from ltds.planning.class_texts import find_embeddings
 from ltds.planning.facts import dataset_facts
+from ltds.planning.network import pretrained_is_installed
 
 MOST_IMAGES = 20_000  # of a larger dataset so many are looked at
 

@@ -1,7 +1,8 @@
-"""RunPlan: the settings chosen for a run, each with its reason, and how long the run will take."""
+"""Choice and RunPlan: the settings chosen for a run, each with its reason, and how long the run will take."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from ltds.core.config import merge, nested
 from ltds.planning.duration import say_duration
 
 FORMAT = 1
+Given = Mapping[str, Any]  # the user's settings, as nested tables
 
 
 @dataclass(frozen=True)
