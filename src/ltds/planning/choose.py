@@ -88,9 +88,9 @@ def choose_averaging(given: Given, steps: int) -> Choice | None:
     return Choice("averaging", {"averaging.name": "ema", "averaging.decay": decay}, f"ema, decay {decay:g}", reason)
 
 
-# Features, and a pretrained network's inner_lr and augmentation: as measured on PACS (docs/datasets.md). Temperature of
-# the latter: source validation on 654 images of PACS, 100 steps, 77.6 % with 0.2, 65.4 % with 1/30. From scratch:
-# docs/bestiary.md.
+# Features, and a pretrained network's inner_lr and augmentation: as measured on PACS (docs/datasets.md). Its
+# temperature was chosen on source validation of 654 images of PACS, 100 steps: 77.6 % with 0.2, 65.4 % with 1/30. From
+# scratch: docs/bestiary.md.
 SUITED: dict[Learning, dict[str, Any]] = {
     "features": {"inner_lr": 0.01, "weights.augmentation": 0.0},
     "pretrained": {"joint_forward": True, "inner_lr": 0.01, "weights.augmentation": 0.0, "temperature": 0.2},
