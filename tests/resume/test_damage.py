@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
-from test_resume import assert_same_outcome
 
 from ltds.core.errors import CheckpointError, LtdsWarning
 from ltds.core.rng import numpy_generator
@@ -21,6 +20,7 @@ from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.start import resume_run
+from resuming import assert_same_outcome
 from toy import recorded, toy_session, write_dataset
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_resume import assert_same_outcome
 from torch import Tensor
 
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
@@ -21,6 +20,7 @@ from ltds.engine.start import resume_run
 from ltds.methods.agg import Agg
 from ltds.methods.base import Phase
 from ltds.methods.registry import METHODS
+from resuming import assert_same_outcome
 from toy import recorded, toy_session
 
 PHASED = [name for name in ("crt", "lws", "daml-warmup") if name in METHODS]

@@ -87,9 +87,13 @@ def _checksum(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:
 
 
 def load_checkpoint(
-    file: Path, method: nn.Module, optimizer: torch.optim.Optimizer | None = None, identity: str | None = None
+    file: Path,
+    method: nn.Module,
+    optimizer: torch.optim.Optimizer | None = None,
+    identity: str | None = None,
+    average: dict[str, Tensor] | None = None,
 ) -> TrainState:
-    """Restore a method, and an optimizer where one is given, bit for bit."""
+    """Restore a method, and an optimizer where one is given, bit for bit; averaged weights are put into `average`."""
     tensors, header = _read(file)
     if identity is not None and header.get("identity") != identity:
         raise CheckpointError(
@@ -102,6 +106,8 @@ def load_checkpoint(
         raise CheckpointError(f"Expected '{file}' to fit the run's config.toml, but got: {error}") from error
     if optimizer is not None:
         _restore_optimizer(file, optimizer, method, tensors)
+    if average is not None:
+        average.update(_averaged(file, tensors, method))
     return _state(file, header.get("state"))
 
 
@@ -119,9 +125,8 @@ def _state(file: Path, stored: object) -> TrainState:
     return state
 
 
-def load_average(file: Path, method: nn.Module) -> dict[str, Tensor]:
+def _averaged(file: Path, tensors: Mapping[str, Tensor], method: nn.Module) -> dict[str, Tensor]:
     """The averaged weights in a checkpoint, on the method's device; empty where averaging had not started."""
-    tensors, _ = _read(file)
     state = method.state_dict()
     average = _with_prefix(tensors, "average.")
     restored = {}

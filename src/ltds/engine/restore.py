@@ -6,9 +6,11 @@ import os
 import warnings
 from pathlib import Path
 
+from torch import Tensor
+
 from ltds.core.errors import CheckpointError, LtdsWarning
 from ltds.core.runs import RunDirectory
-from ltds.engine.checkpoint import TrainState, load_average, load_checkpoint
+from ltds.engine.checkpoint import TrainState, load_checkpoint
 from ltds.engine.session import Session
 
 
@@ -36,8 +38,9 @@ def restore(session: Session, run: RunDirectory) -> TrainState:
 
 
 def _load(session: Session, file: Path) -> TrainState:
-    state = load_checkpoint(file, session.method, session.optimizer, session.identity)
-    session.average.tensors = load_average(file, session.method)
+    average: dict[str, Tensor] = {}
+    state = load_checkpoint(file, session.method, session.optimizer, session.identity, average)
+    session.average.tensors = average
     if state.step > session.steps:
         raise CheckpointError(
             f"Expected '{file}' to be after at most {session.steps} steps, the length of the run, but got "

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
-from ltds.engine.start import resume_run
+from resuming import stop_and_resume
 from toy import recorded, toy_session
 
 EMA = {"name": "ema", "decay": 0.7, "start": 0.3}
@@ -62,11 +62,4 @@ def test_the_average_is_validated_and_kept_and_the_raw_weights_go_on(toy: Manife
 @pytest.mark.parametrize("method", ["agg", "crt", "daml-warmup", "ltds", "tau-norm"])
 @pytest.mark.parametrize("stop", [3, 4, 5])
 def test_averaged_runs_resume_bit_for_bit(toy: Manifest, tmp_path: Path, method: str, stop: int) -> None:
-    whole, first = (toy_session(toy, method, averaging=EMA) for _ in range(2))
-    straight, broken = recorded(whole, tmp_path / "straight"), recorded(first, tmp_path / "broken")
-    train(whole, straight)
-    train(first, broken, stop_after=stop)
-    resume_run(broken)
-    for name in ("last_checkpoint", "best_checkpoint"):
-        assert getattr(straight, name).read_bytes() == getattr(broken, name).read_bytes(), name
-    assert straight.read_metrics() == broken.read_metrics()
+    stop_and_resume(toy, tmp_path, method, stop, averaging=EMA)

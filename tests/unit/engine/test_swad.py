@@ -12,13 +12,13 @@ from swad_reference import mean_of, window
 from torch import nn
 
 from ltds.core.errors import ConfigError
+from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.loop import train
 from ltds.engine.settings import AveragingSettings
-from ltds.engine.start import resume_run
 from ltds.engine.swad import WeightWindow, validation_loss
 from ltds.evaluation.table import PredictionTable
-from toy import recorded, toy_config, toy_session
+from resuming import stop_and_resume
+from toy import toy_config
 
 STEPS = 3
 
@@ -95,13 +95,8 @@ def weights_in(file: Path, prefix: str) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("method", ["agg", "crt"])
 def test_runs_keep_the_window_and_resume_bit_for_bit(toy: Manifest, tmp_path: Path, method: str) -> None:
     averaging = {"name": "swad", "start_patience": 1, "end_patience": 2, "tolerance": 9.0}
-    whole, first = (toy_session(toy, method, averaging=averaging) for _ in range(2))
-    straight, broken = recorded(whole, tmp_path / "straight"), recorded(first, tmp_path / "broken")
-    train(whole, straight)
-    train(first, broken, stop_after=3)
-    resume_run(broken)
-    for name in ("last_checkpoint", "best_checkpoint"):
-        assert getattr(straight, name).read_bytes() == getattr(broken, name).read_bytes(), name
+    stop_and_resume(toy, tmp_path, method, 3, averaging=averaging)
+    straight = RunDirectory(tmp_path / "straight")
     kept, average = weights_in(straight.best_checkpoint, "method."), weights_in(straight.last_checkpoint, "average.")
     for name, value in kept.items():
         assert torch.equal(value, average[f"window/{name}"]), "with this tolerance the window goes to the end"

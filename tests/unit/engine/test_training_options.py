@@ -14,8 +14,8 @@ from ltds.engine.loop import train
 from ltds.engine.optim import build_optimizer, learning_rate, set_learning_rate
 from ltds.engine.phases import schedule_phases
 from ltds.engine.settings import OptimizerSettings, ScheduleSettings
-from ltds.engine.start import resume_run
 from ltds.methods.base import Phase
+from resuming import stop_and_resume
 from toy import recorded, toy_session
 
 ADAMW = {"name": "adamw", "lr": 0.01, "weight_decay": 0.05}
@@ -36,14 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("method", ["agg", "crt", "daml-warmup", "epi-fcr", "ltds"])
 def test_every_option_resumes_bit_for_bit(toy: Manifest, tmp_path: Path, option: str, method: str) -> None:
-    whole, first = (toy_session(toy, method, **OPTIONS[option]) for _ in range(2))
-    straight, broken = recorded(whole, tmp_path / "straight"), recorded(first, tmp_path / "broken")
-    train(whole, straight)
-    train(first, broken, stop_after=3)
-    resume_run(broken)
-    for name in ("last_checkpoint", "best_checkpoint"):
-        assert getattr(straight, name).read_bytes() == getattr(broken, name).read_bytes(), name
-    assert straight.read_metrics() == broken.read_metrics()
+    stop_and_resume(toy, tmp_path, method, 3, **OPTIONS[option])
 
 
 def test_cosine_rises_in_the_warm_up_and_falls_to_zero() -> None:
@@ -99,10 +92,4 @@ def test_patience_ends_a_phase_and_the_best_weights_are_kept(toy: Manifest, tmp_
 @pytest.mark.parametrize("stop", [1, 3, 5])
 def test_early_stopping_resumes_bit_for_bit(toy: Manifest, tmp_path: Path, stop: int) -> None:
     long = {"schedule": {"epochs": 20, "steps_per_epoch": 2, "patience": 2}, "optimizer": {"lr": 1e-9}}
-    whole, first = (toy_session(toy, "crt", **long) for _ in range(2))
-    straight, broken = recorded(whole, tmp_path / "straight"), recorded(first, tmp_path / "broken")
-    train(whole, straight)
-    train(first, broken, stop_after=stop)
-    resume_run(broken)
-    for name in ("last_checkpoint", "best_checkpoint"):
-        assert getattr(straight, name).read_bytes() == getattr(broken, name).read_bytes(), name
+    stop_and_resume(toy, tmp_path, "crt", stop, **long)
