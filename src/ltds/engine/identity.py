@@ -18,6 +18,7 @@ ADDED = (
     ("averaging", "start_patience", 3),
     ("averaging", "end_patience", 6),
     ("averaging", "tolerance", 0.3),
+    ("schedule", "keep", "best"),
 )
 
 

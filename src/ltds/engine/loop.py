@@ -109,14 +109,15 @@ def _validate(
 ) -> TrainState:
     """Keep the weights with the best validation accuracy, averaged over source domains; test images take no part.
 
-    Without validation images every epoch counts as the best so far, so that the last one is kept.
+    Without validation images, and with schedule.keep=last, every epoch replaces the one before.
     """
     require_finite_weights(session.method, state.step)
+    keeps_last = session.config.schedule.keep == "last"
     with session.average.applied(session.method):
         table = predict_split(session, "val") if len(session.rows("val")) else None
         result = validate(table, session.task) if table is not None else {}
         accuracy = result.get("accuracy")
-        best = accuracy is None or accuracy > state.best_accuracy
+        best = accuracy is None or keeps_last or accuracy > state.best_accuracy
         if best:
             state = replace(state, best_accuracy=accuracy or 0.0, best_step=state.step)
             save_checkpoint(_best_file(run, scheduled), session.method, None, state, session.identity)

@@ -101,9 +101,15 @@ class ScheduleSettings(Settings):
     patience: NonNegativeInt = Field(
         0, description="epochs without a better validation accuracy after which a phase ends early; 0: never"
     )
+    keep: Literal["best", "last"] = Field(
+        "best",
+        description="the weights that a phase ends with: those of the epoch with the best validation, or the last",
+    )
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> ScheduleSettings:
+        if self.keep == "last":
+            refuse_idle(self, ["patience"], "with schedule.keep=last")
         refuse_idle(self, ["milestones", "gamma"] if self.decay == "cosine" else [], "with schedule.decay=cosine")
         return self
 

@@ -30,4 +30,6 @@ def _model_choice(run: RunDirectory, choice: dict[str, Any], validated: bool) ->
         return {"rule": "the last step, as there are no validation images", "split": None, "step": last}
     best = [row for row in journal if row.get("kind") == "validation" and row.get("best")]
     kept = best[-1] if best else {}
+    if run.config_file.is_file() and run.read_config().get("schedule", {}).get("keep") == "last":
+        choice = {"rule": "the last step, as schedule.keep=last asks", "split": None}
     return {**choice, "step": kept.get("step"), "validation_accuracy": kept.get("accuracy")}

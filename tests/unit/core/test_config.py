@@ -101,6 +101,7 @@ def test_defaults_are_the_paper_s() -> None:
         "gamma": 0.1,
         "warmup": 0.0,
         "patience": 0,
+        "keep": "best",
     }
     assert (config.optimizer.name, config.optimizer.clip_norm, config.averaging.name) == ("sgd", 0.0, "none")
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
 from ltds.engine.optim import build_optimizer, learning_rate, set_learning_rate
@@ -87,6 +88,27 @@ def test_patience_ends_a_phase_and_the_best_weights_are_kept(toy: Manifest, tmp_
     best = run.read_metrics()["choices"]["model"]["step"]
     assert steps[-1] == best + 4 < 80, "two epochs of two steps without a better model end the run"
     assert run.done
+
+
+def test_the_last_weights_can_be_kept_in_place_of_the_best(toy: Manifest, tmp_path: Path) -> None:
+    steps = {}
+    for keep in ("best", "last"):
+        still = {"schedule": {"epochs": 6, "steps_per_epoch": 2, "keep": keep}, "optimizer": {"lr": 1e-9}}
+        session = toy_session(toy, **still)
+        run = recorded(session, tmp_path / keep)
+        train(session, run)
+        choice = run.read_metrics()["choices"]["model"]
+        assert ("last" in choice["rule"]) == (keep == "last")
+        steps[keep] = choice["step"]
+    assert steps["best"] < steps["last"] == 12, "nothing is learned: no later epoch is better, but the last is kept"
+    with pytest.raises(ConfigError, match=r"patience has no effect with schedule\.keep=last"):
+        toy_session(toy, schedule={"keep": "last", "patience": 2})
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_keeping_the_last_weights_resumes_bit_for_bit(toy: Manifest, tmp_path: Path, stop: int) -> None:
+    last = {"schedule": {"epochs": 3, "steps_per_epoch": 2, "keep": "last"}, "averaging": "ema"}
+    stop_and_resume(toy, tmp_path, "crt", stop, **last)
 
 
 @pytest.mark.parametrize("stop", [1, 3, 5])
