@@ -1,6 +1,6 @@
 """Outputs of frozen stages, computed once for each image and for a few fixed random crops of it, kept on disk.
 
-`<root>/.cache/frozen/<setup>-<variant>-<images>.npy` holds float16 values (files, ...), memory-mapped for training.
+`<root>/.cache/frozen/<setup>-<variant>-<images>.npy` holds float16 values (files, ...), read row by row in training.
 `setup` is a hash of the manifest, the network and the transform, `images` one of the image files' sizes and times.
 Variant 0 is the evaluation transform of every image; variants 1, 2, ... are draws of the training transform for
 training images, the same in every run.
@@ -27,6 +27,7 @@ from ltds.data.cache import ImageCache, image_fingerprint
 from ltds.data.inputs import Rows
 from ltds.data.manifest import Manifest
 from ltds.data.prefetch import prefetch
+from ltds.data.read_at import ArrayOnDisk
 from ltds.data.transforms import EvalTransform, TrainTransform
 
 BATCH = 64
@@ -45,7 +46,7 @@ class ActivationSource:
 class ActivationInputs:
     """Cached activations as network inputs: training draws a variant of each image, evaluation takes variant 0."""
 
-    def __init__(self, checksum: str, values: list[NDArray[Any]], positions: list[Rows]) -> None:
+    def __init__(self, checksum: str, values: list[ArrayOnDisk], positions: list[Rows]) -> None:
         self.checksum = checksum
         self._values, self._positions = values, positions
 
@@ -107,11 +108,10 @@ class _Variant:
         except (OSError, ValueError, EOFError):
             return False
 
-    def read(self) -> NDArray[Any]:
-        values: NDArray[Any] = np.load(self.file, mmap_mode="r", allow_pickle=False)
-        return values
+    def read(self) -> ArrayOnDisk:
+        return ArrayOnDisk(self.file)
 
-    def compute(self, progress: Progress) -> NDArray[Any]:
+    def compute(self, progress: Progress) -> ArrayOnDisk:
         """Write the file, delete those of image files that have changed since, and open it."""
         try:
             self._write(progress)

@@ -1,4 +1,4 @@
-"""Decoded images in memory-mapped files: built once for each manifest and size, then opened at once.
+"""Decoded images in files of raw pixels: built once for each manifest and size, then opened at once.
 
 `<root>/.cache/<checksum[:16]>-<size>/` holds `pixels-00000.u8`, ... (the (h,w,3) bytes of each image, one after the
 other, in the manifest's order, in at most FILES files with equally many images), `index.npy` (N,3: offset in its file,
@@ -12,7 +12,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from ltds.core.files import temporary_folder
 from ltds.core.progress import SILENT, Progress
 from ltds.data.manifest import Manifest
 from ltds.data.parallel_decode import DecodedImages, DecodeJob, decode_in_parallel
+from ltds.data.read_at import OpenFile
 from ltds.data.stylelist import require_styles
 
 LAYOUT = 3  # raise it when the files or the decoding change: caches made before are then built again
@@ -33,12 +33,13 @@ INDEX, SOURCE = "index.npy", "source.txt"
 MOST_FILES, FEWEST_IMAGES = 64, 32  # files of pixels, which stay open; images in each, unless there are fewer
 WORTH_PROCESSES = 2**24  # bytes of image files: fewer take half a second to decode, too little for more processes
 SHOWN = 10
+BYTES = np.dtype(np.uint8)
 
 
 class ImageCache:
     """The images of a manifest, shorter side at most `size`, by row id."""
 
-    def __init__(self, checksum: str, size: int, index: NDArray[np.int64], pixels: list[Tensor]) -> None:
+    def __init__(self, checksum: str, size: int, index: NDArray[np.int64], pixels: list[OpenFile]) -> None:
         self.checksum = checksum
         self.size = size
         self._index = index
@@ -75,10 +76,10 @@ class ImageCache:
         return len(self._index)
 
     def image(self, row: int) -> Tensor:
-        """(3,h,w) uint8, a view into a memory-mapped file: read it, never write to it (clone it first)."""
+        """(3,h,w) uint8, read from the file. DataError if the file was shortened since the cache was opened."""
         offset, height, width = self._index[row].tolist()
-        pixels = self._pixels[row // _images_per_file(len(self))]
-        return pixels[offset : offset + height * width * 3].view(height, width, 3).permute(2, 0, 1)
+        pixels = self._pixels[row // _images_per_file(len(self))].read(offset, (height, width, 3), BYTES)
+        return torch.from_numpy(pixels).permute(2, 0, 1)
 
 
 def image_fingerprint(manifest: Manifest) -> str:
@@ -116,8 +117,8 @@ def _files(rows: int) -> list[tuple[str, slice]]:
     return [(f"pixels-{i:05d}.u8", slice(first, min(first + length, rows))) for i, first in enumerate(firsts)]
 
 
-def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list[Tensor]] | None:
-    """Index and mapped pixels, or None where there is no complete and current cache."""
+def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list[OpenFile]] | None:
+    """Index and files of pixels, or None where there is no complete and current cache."""
     files = _files(rows)
     try:
         if (folder / SOURCE).read_text(encoding="utf-8") != source:
@@ -125,8 +126,7 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
         index = read_array(folder / INDEX)
         if index.shape != (rows, 3) or index.dtype.kind != "i" or index.min(initial=0) < 0:
             return None
-        # Read-only: a private writable map counts as memory, and one larger than the machine's would be refused.
-        pixels = [np.memmap(folder / name, dtype=np.uint8, mode="r") for name, _ in files]
+        pixels = [OpenFile(folder / name) for name, _ in files]
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):  # the cache itself may be complete
             remedy = "Raise the limit (ulimit -n 4096), or close some files."
@@ -134,13 +134,11 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
         return None
     except ValueError:
         return None
-    for (_, images), file_bytes in zip(files, pixels, strict=True):
+    for (_, images), file in zip(files, pixels, strict=True):
         offset, height, width = index[images.stop - 1].tolist()
-        if len(file_bytes) != offset + height * width * 3:
+        if file.size != offset + height * width * 3:
             return None
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return index, [torch.from_numpy(file_bytes) for file_bytes in pixels]
+    return index, pixels
 
 
 def _build(manifest: Manifest, size: int, folder: Path, source: str, processes: int, progress: Progress) -> None:
@@ -155,7 +153,7 @@ def _build(manifest: Manifest, size: int, folder: Path, source: str, processes: 
 
 
 def _replace_folder(folder: Path, new: Path, work: Path) -> None:
-    """Rename `new` to `folder` after moving the old folder away. Processes that have mapped the old files keep them.
+    """Rename `new` to `folder` after moving the old folder away. Processes that have opened the old files keep them.
 
     Another process may put its own (with the same bytes in it) there in between: then try again.
     """

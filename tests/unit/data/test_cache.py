@@ -92,7 +92,7 @@ def test_a_changed_image_file_is_noticed(dataset: Dataset) -> None:
     Image.new("RGB", (30, 30), (1, 2, 3)).save(file)
     after = ImageCache.open(manifest, 16)
     assert (after.image(3) == torch.tensor([1, 2, 3], dtype=torch.uint8)[:, None, None]).all()
-    assert torch.equal(before.image(3), old), "who has mapped the old cache keeps it"
+    assert torch.equal(before.image(3), old), "who has opened the old cache keeps it"
     assert len(os.listdir(manifest.root / ".cache")) == 1
 
 
@@ -299,7 +299,7 @@ def test_too_many_open_files_are_no_damaged_cache(dataset: Dataset, monkeypatch:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr("numpy.memmap", full)
+    monkeypatch.setattr("ltds.data.read_at.os.open", full)
     with pytest.raises(DataError, match=r"Too many open files.*ulimit -n"):
         ImageCache.open(manifest, 16)
 
