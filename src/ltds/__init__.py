@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ltds.engine.model import ImagePrediction as ImagePrediction
     from ltds.engine.model import Model as Model
     from ltds.engine.predict_files import FilePredictions as FilePredictions
+    from ltds.engine.training_index import NearestImage as NearestImage
+    from ltds.engine.training_index import TrainingIndex as TrainingIndex
     from ltds.engine.use import export as export
     from ltds.engine.use import predict as predict
     from ltds.methods.base import Method as Method
@@ -57,6 +59,7 @@ _MODULES = {
     "Manifest": "ltds.data.manifest",
     "Method": "ltds.methods.base",
     "Model": "ltds.engine.model",
+    "NearestImage": "ltds.engine.training_index",
     "Phase": "ltds.methods.base",
     "Prediction": "ltds.core.types",
     "Problem": "ltds.methods.problem",
@@ -64,6 +67,7 @@ _MODULES = {
     "Settings": "ltds.core.config",
     "StepLoss": "ltds.core.types",
     "Task": "ltds.core.task",
+    "TrainingIndex": "ltds.engine.training_index",
     "build_data": "ltds.data.datasets.by_name",
     "check": "ltds.planning.check.run",
     "evaluate": "ltds.api",

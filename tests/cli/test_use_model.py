@@ -208,3 +208,35 @@ def test_python_says_the_same(toy: Manifest, run: RunDirectory, tmp_path: Path) 
     assert result.difference == 0
     numbers = ltds.evaluate(tmp_path / "model", data=toy, split="test", out=tmp_path / "e")
     assert numbers["data"]["images"] == len(toy.rows("test"))
+
+
+def test_the_nearest_training_images_in_every_format(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path
+) -> None:
+    row = int(toy.rows("train", "oil")[0])
+    image = str(toy.root / toy.paths[row])
+    done = command("predict", str(run.path), image, "--nearest", "2", "--out", "n.csv")
+    assert done.returncode == 0, done.stderr
+    assert f"1.00 ant in oil: {toy.paths[row]}" in done.stdout
+    (line,) = rows_of(tmp_path / "n.csv")
+    first = {name: line[f"nearest_1_{name}"] for name in ("path", "class", "domain")}
+    assert first == {"path": toy.paths[row], "class": "ant", "domain": "oil"}
+    assert float(line["nearest_1_similarity"]) >= float(line["nearest_2_similarity"])
+    assert command("predict", str(run.path), image, "--nearest", "2", "--out", "n.jsonl").returncode == 0
+    nearest = json.loads((tmp_path / "n.jsonl").read_text())["nearest"]
+    assert nearest[0] == {**first, "similarity": float(line["nearest_1_similarity"])}
+    assert len(nearest) == 2
+    folder = str(toy.root / "images" / "test" / "wax" / "ant")
+    assert command("predict", str(run.path), folder, "--nearest", "2", "--out", "n.png").returncode == 0
+    with Image.open(tmp_path / "n.png") as sheet:
+        assert sheet.size == (6 + 6 * 134, 6 + 2 * (128 + 34 + 6)), "two images with two neighbours each fit in a row"
+    hint = command("predict", str(run.path), image, "--nearest", "2").stderr
+    assert "--nearest 2 --out predictions.csv" in hint
+    assert command("export", str(run.path), "--out", "model", "--nearest").returncode == 0
+    assert command("predict", "model", image, "--nearest", "2", "--out", "e.csv").returncode == 0
+    assert (tmp_path / "e.csv").read_text() == (tmp_path / "n.csv").read_text()
+    assert command("export", str(run.path), "--out", "bare").returncode == 0
+    refused = command("predict", "bare", image, "--nearest", "2")
+    assert refused.returncode == 2
+    assert "exported without them" in refused.stderr
+    assert "--data VALUE" in refused.stderr

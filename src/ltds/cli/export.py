@@ -28,6 +28,14 @@ def export(
         list[Path] | None,
         typer.Option(help="Image, or folder of images, to compare on (default: random inputs). May be repeated."),
     ] = None,
+    nearest: Annotated[
+        bool,
+        typer.Option(
+            "--nearest",
+            help="safetensors: add what 'ltds predict --nearest' needs: features, names and small copies of all "
+            "training images.",
+        ),
+    ] = False,
     trust: Annotated[
         list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
     ] = None,
@@ -41,10 +49,14 @@ def export(
     from ltds.engine.use import export as export_model
 
     format_name = cast("ExportFormat", to)
-    done = export_model(model, out, to=format_name, check=check or [], trust=trust or (), progress=SCREEN)
+    done = export_model(
+        model, out, to=format_name, check=check or [], nearest=nearest, trust=trust or (), progress=SCREEN
+    )
     folder = shlex.quote(str(done.folder))
     SCREEN.say(f"Wrote {folder}: {', '.join(done.files)}")
     SCREEN.say(f"Compared with the model on {done.checked_on}: largest difference {done.difference:.2g}")
+    if nearest:
+        SCREEN.say("It contains small copies of all training images: pass it on only to those who may see them.")
     if to == "safetensors":
         SCREEN.say(f"Use it: ltds predict {folder} IMAGES")
     elif to == "onnx":

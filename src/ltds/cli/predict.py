@@ -33,6 +33,18 @@ def predict(
     threshold: Annotated[
         float | None, typer.Option(help="Score below which to say 'unknown' (default: the model's own).")
     ] = None,
+    nearest: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="List so many of the most similar training images. The first time, this computes the features of all "
+            "training images, which are then kept beside the model.",
+        ),
+    ] = 0,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Dataset that the model was trained on, for --nearest, if it is not where it was then."),
+    ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = 64,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     trust: Annotated[
@@ -43,10 +55,12 @@ def predict(
 
     Example: ltds predict runs/first photos --out predictions.csv
 
+    With the three most similar training images, as a picture: ltds predict runs/first photos --nearest 3 --out look.png
+
     Exit code 1: some images could not be read; they are named, and the others are predicted.
     """
     from ltds.engine.load import load_model
-    from ltds.engine.prediction_files import MOST_PICTURES, check_output
+    from ltds.engine.prediction_files import check_output, pictures_on_a_sheet
     from ltds.engine.use import predict as predict_images
 
     if out is not None:
@@ -54,15 +68,25 @@ def predict(
     sources, missing = _sources(images)
     loaded = load_model(model, device=device, trust=trust or ())
     done = predict_images(
-        loaded, sources, out=out, top=top, threshold=threshold, batch_size=batch_size, progress=SCREEN
+        loaded,
+        sources,
+        out=out,
+        top=top,
+        threshold=threshold,
+        nearest=nearest,
+        data=data,
+        batch_size=batch_size,
+        progress=SCREEN,
     )
-    _show(done, top)
+    _show(done, top, nearest)
     SCREEN.say(_unknown_rule(loaded, threshold))
     if out is None:
-        words = ["ltds", "predict", str(model), *images, "--out", "predictions.csv"]
+        more = ["--nearest", str(nearest)] if nearest else []
+        words = ["ltds", "predict", str(model), *images, *more, "--out", "predictions.csv"]
         SCREEN.say(f"To keep all of it: {shlex.join(words)}")
     else:
-        part = f", the first {MOST_PICTURES} images" if len(done.predicted) > MOST_PICTURES and _is_sheet(out) else ""
+        most = pictures_on_a_sheet(nearest)
+        part = f", the first {most} images" if len(done.predicted) > most and _is_sheet(out) else ""
         SCREEN.say(f"Wrote {shlex.quote(str(out))}{part}")
     skipped = [*missing, *((str(item.file), item.reason) for item in done.skipped)]
     if skipped:
@@ -90,15 +114,18 @@ def _sources(images: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
     return sources, missing
 
 
-def _show(done: FilePredictions, top: int) -> None:
+def _show(done: FilePredictions, top: int, nearest: int) -> None:
     from ltds.engine.prediction_files import printable
 
     rows = []
     for row in done.predicted[:SHOWN]:
         others = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row.answer.classes)
-        rows.append([printable(row.file), row.answer.label, f"{100 * row.answer.confidence:.1f} %", others])
+        cells = [printable(row.file), row.answer.label, f"{100 * row.answer.confidence:.1f} %", others]
+        near = "\n".join(f"{n.similarity:.2f} {n.label} in {n.domain}: {n.path}" for n in row.answer.nearest)
+        rows.append([*cells, near] if nearest else cells)
     if rows:
-        SCREEN.table(["image", "label", "confidence", "most probable" if top > 1 else "class"], rows)
+        header = ["image", "label", "confidence", "most probable" if top > 1 else "class"]
+        SCREEN.table([*header, "nearest training images"] if nearest else header, rows)
     if len(done.predicted) > SHOWN:
         SCREEN.say(f"... and {len(done.predicted) - SHOWN} more images")
     if done.predicted:

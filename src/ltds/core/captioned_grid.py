@@ -24,9 +24,9 @@ class GridPicture:
     colour: str = "black"
 
 
-def draw_captioned(pictures: Sequence[GridPicture], side: int) -> Image.Image:
-    """All pictures, fitted into squares of `side` pixels, up to eight in a row."""
-    columns = max(1, min(COLUMNS, len(pictures)))
+def draw_captioned(pictures: Sequence[GridPicture], side: int, columns: int = COLUMNS) -> Image.Image:
+    """All pictures, fitted into squares of `side` pixels, up to `columns` in a row."""
+    columns = max(1, min(columns, len(pictures)))
     rows = max(1, -(-len(pictures) // columns))
     width, height = side + GAP, side + 2 * (TEXT + 4) + GAP
     grid = Image.new("RGB", (GAP + columns * width, GAP + rows * height), "white")

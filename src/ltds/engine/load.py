@@ -33,12 +33,12 @@ def load_model(path: str | Path, *, device: str = "auto", trust: Iterable[str] =
         stored, tensors = read_model_directory(folder, target, trust)
         method = _build(stored, target)
         load_weights(folder, method, tensors)
-        return Model(method, stored, target)
+        return Model(method, stored, target, folder)
     run = RunDirectory(folder)
     stored = _read_run(run, target, trust)
     method = _build(stored, target)
     load_checkpoint(run.best_checkpoint, method)
-    return Model(method, stored, target)
+    return Model(method, stored, target, folder)
 
 
 def _build(stored: StoredModel, device: torch.device) -> Method:

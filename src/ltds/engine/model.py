@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ from torch import Tensor
 from ltds.core.progress import SILENT, Progress
 from ltds.data.decode import ImageSource
 from ltds.engine.stored_model import StoredModel
+from ltds.engine.training_index import NearestImage, TrainingIndex
 from ltds.methods.base import Method
 
 if TYPE_CHECKING:
+    from ltds.data.manifest import Manifest
     from ltds.engine.export import ExportFormat, ExportResult
 
 UNKNOWN = "unknown"
@@ -29,13 +31,15 @@ class ImagePrediction:
     """What the model says of one image: `label` is a class name or "unknown".
 
     `confidence` is the probability of the most probable known class, `classes` the most probable ones with theirs;
-    `score` is its logit, which is compared with the threshold for "unknown".
+    `score` is its logit, which is compared with the threshold for "unknown". `nearest`: the most similar training
+    images, most similar first, where they were asked for.
     """
 
     label: str
     confidence: float
     score: float
     classes: tuple[tuple[str, float], ...]
+    nearest: tuple[NearestImage, ...] = ()
 
     @property
     def unknown(self) -> bool:
@@ -45,12 +49,15 @@ class ImagePrediction:
 class Model:
     """A trained method with its class names, its preprocessing and its rule for "unknown"; made by `load_model`."""
 
-    def __init__(self, method: Method, stored: StoredModel, device: torch.device) -> None:
+    def __init__(self, method: Method, stored: StoredModel, device: torch.device, folder: Path | None = None) -> None:
+        """`folder`: the run or model directory that it was read from."""
         self.method = method.eval()
         self.stored = stored
         self.task = stored.task
         self.record = stored.record
         self.device = device
+        self.folder = folder
+        self._index: TrainingIndex | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -68,16 +75,31 @@ class Model:
         *,
         top: int = 5,
         threshold: float | None = None,
+        nearest: int = 0,
         batch_size: int = 64,
         progress: Progress = SILENT,
     ) -> list[ImagePrediction]:
         """The class of each image, or "unknown"; images are paths, file contents (bytes) or Pillow images.
 
         A model that was trained on precomputed features takes those instead, as an array (N,D).
-        `top`: how many of the most probable classes to list. `threshold`: instead of the model's own.
+        `top`: how many of the most probable classes to list. `threshold`: instead of the model's own. `nearest`: how
+        many of the most similar training images to list; the first time, this computes the features of all of them.
         """
-        logits = self.logits(images, batch_size=batch_size, progress=progress)
-        return self.interpret(logits, top=top, threshold=threshold)
+        index = self.training_index(progress=progress) if nearest else None
+        logits, features = self._collect(images, ("logits", "features"), batch_size, progress)
+        answers = self.interpret(logits, top=top, threshold=threshold)
+        return answers if index is None else add_nearest(answers, features, index, nearest)
+
+    def training_index(self, data: str | Path | Manifest | None = None, progress: Progress = SILENT) -> TrainingIndex:
+        """The features of the training images: kept beside the model, or else computed now and kept there.
+
+        `data`: the dataset that the model was trained on, where it is not at the place it had then.
+        """
+        if self._index is None:
+            from ltds.engine.indexing import open_index
+
+            self._index = open_index(self, data, progress)
+        return self._index
 
     def interpret(
         self, logits: NDArray[np.float32], *, top: int = 5, threshold: float | None = None
@@ -90,11 +112,11 @@ class Model:
 
     def logits(self, images: ModelInput, *, batch_size: int = 64, progress: Progress = SILENT) -> NDArray[np.float32]:
         """(N,C) logits, the same as those that evaluation stores for these images."""
-        return self._collect(images, "logits", batch_size, progress)
+        return self._collect(images, ("logits",), batch_size, progress)[0]
 
     def features(self, images: ModelInput, *, batch_size: int = 64, progress: Progress = SILENT) -> NDArray[np.float32]:
         """(N,D) features: what the classifier sees."""
-        return self._collect(images, "features", batch_size, progress)
+        return self._collect(images, ("features",), batch_size, progress)[0]
 
     def export(
         self,
@@ -102,31 +124,46 @@ class Model:
         *,
         to: ExportFormat = "safetensors",
         check: Sequence[ImageSource] = (),
+        nearest: bool = False,
         progress: Progress = SILENT,
     ) -> ExportResult:
         """Write the model to the new folder `out`, with a model card: "safetensors", "onnx" or "torch-export".
 
         `load_model` reads a folder of safetensors. The file that was written is run and compared with this model, on
-        the images `check` or else on random inputs.
+        the images `check` or else on random inputs. `nearest`: add what finds the nearest training images (safetensors
+        only): their features, names and small copies of them.
         """
         from ltds.engine.export import export
 
-        return export(self, Path(out), to, check, progress)
+        return export(self, Path(out), to, check, progress, nearest=nearest)
 
-    def _collect(self, images: ModelInput, output: str, batch_size: int, progress: Progress) -> NDArray[np.float32]:
+    def _collect(
+        self, images: ModelInput, outputs: Sequence[str], batch_size: int, progress: Progress
+    ) -> list[NDArray[np.float32]]:
+        """These outputs of the method for all images, each with one row per image."""
         images = [images] if isinstance(images, str | bytes | Path) else images
+        parts: list[list[NDArray[np.float32]]] = [[] for _ in outputs]
         with progress.track("Predicting", len(images)) as advance, torch.inference_mode():
-            rows = []
             for batch in self._batches(images, batch_size):
-                rows.append(getattr(self.method.predict(batch), output).float().cpu().numpy())
+                prediction = self.method.predict(batch)
+                for part, name in zip(parts, outputs, strict=True):
+                    part.append(getattr(prediction, name).flatten(1).float().cpu().numpy())
                 advance(len(batch))
-        return np.concatenate(rows) if rows else np.empty((0, len(self.classes)), np.float32)
+        return [np.concatenate(part) if part else np.empty((0, len(self.classes)), np.float32) for part in parts]
 
     def _batches(self, images: ModelInput, batch_size: int) -> Iterator[Tensor]:
         """The images as evaluation gives them to the network."""
         for start in range(0, len(images), batch_size):
             raw: Any = images[start : start + batch_size]
             yield self.record.preprocessing(raw).to(self.device)
+
+
+def add_nearest(
+    answers: Sequence[ImagePrediction], features: NDArray[np.float32], index: TrainingIndex, count: int
+) -> list[ImagePrediction]:
+    """The answers with the most similar training images, for images with these features (N,D)."""
+    found = index.search(features, count) if len(answers) else []
+    return [replace(answer, nearest=near) for answer, near in zip(answers, found, strict=True)]
 
 
 def _interpret(logits: NDArray[np.float64], names: Sequence[str], top: int, threshold: float | None) -> ImagePrediction:

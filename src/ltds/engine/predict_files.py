@@ -14,7 +14,7 @@ from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.prefetch import prefetch
-from ltds.engine.model import ImagePrediction, Model
+from ltds.engine.model import ImagePrediction, Model, add_nearest
 from ltds.engine.preprocessing import FeaturePreprocessing
 
 
@@ -67,11 +67,13 @@ def predict_files(
     *,
     top: int = 5,
     threshold: float | None = None,
+    nearest: int = 0,
     batch_size: int = 64,
     progress: Progress = SILENT,
 ) -> FilePredictions:
     """What the model says of each file; see `Model.predict`. Files are read while the network computes."""
-    _require_images(model)
+    require_images(model)
+    index = model.training_index(progress=progress) if nearest else None
     predicted: list[PredictedFile] = []
     skipped: list[SkippedFile] = []
     batches = [files[start : start + batch_size] for start in range(0, len(files), batch_size)]
@@ -83,8 +85,11 @@ def predict_files(
         for good, inputs, bad in prefetch(read, batches, threads=2, window=2):
             skipped += bad
             if good:
-                logits = model.method.predict(torch.cat(inputs).to(model.device)).logits.float().cpu().numpy()
-                answers = model.interpret(logits, top=top, threshold=threshold)
+                outputs = model.method.predict(torch.cat(inputs).to(model.device))
+                answers = model.interpret(outputs.logits.float().cpu().numpy(), top=top, threshold=threshold)
+                if index is not None:
+                    features = outputs.features.flatten(1).float().cpu().numpy()
+                    answers = add_nearest(answers, features, index, nearest)
                 predicted += map(PredictedFile, good, answers)
             advance(len(good) + len(bad))
     return FilePredictions(tuple(predicted), tuple(skipped))
@@ -101,7 +106,8 @@ def _read(model: Model, batch: Sequence[Path]) -> tuple[list[Path], list[Tensor]
     return good, inputs, bad
 
 
-def _require_images(model: Model) -> None:
+def require_images(model: Model) -> None:
+    """Refuse a model of features that does not hold the network that computed them."""
     if isinstance(model.record.preprocessing, FeaturePreprocessing):
         raise DataError(
             "Expected a model of images, but this one was trained on precomputed features. In Python, give their "

@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from ltds.core.captioned_grid import GridPicture, draw_captioned
+from PIL import Image
+
+from ltds.core.captioned_grid import COLUMNS, GridPicture, draw_captioned
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic, write_text
 from ltds.data.decode import decoded
 from ltds.engine.predict_files import FilePredictions, PredictedFile
+from ltds.engine.training_index import NearestImage, TrainingIndex
 
 MOST_PICTURES = 200  # on one sheet
 SIDE = 128
@@ -25,10 +29,13 @@ def check_output(file: Path) -> None:
         raise DataError(expected(f"'{file}'", "a file .csv, .jsonl or .png", f"'{file.suffix}'", remedy))
 
 
-def write_predictions(predictions: FilePredictions, file: Path) -> None:
-    """Write a file in the format that its ending names. Skipped images are left out."""
+def write_predictions(predictions: FilePredictions, file: Path, index: TrainingIndex | None = None) -> None:
+    """Write a file in the format that its ending names. Skipped images are left out.
+
+    `index`: has the pictures of the nearest training images, where there are some in the predictions.
+    """
     check_output(file)
-    WRITERS[file.suffix.lower()](predictions, file)
+    WRITERS[file.suffix.lower()](predictions, file, index)
 
 
 def printable(path: Path) -> str:
@@ -36,20 +43,23 @@ def printable(path: Path) -> str:
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _write_csv(predictions: FilePredictions, file: Path) -> None:
+def _write_csv(predictions: FilePredictions, file: Path, index: TrainingIndex | None) -> None:
     most = max((len(row.answer.classes) for row in predictions.predicted), default=0)
+    near = max((len(row.answer.nearest) for row in predictions.predicted), default=0)
     columns = [f"{name}_{i}" for i in range(1, most + 1) for name in ("class", "probability")]
+    columns += [f"nearest_{i}_{name}" for i in range(1, near + 1) for name in _NEAREST]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["image", "label", "confidence", "score", *columns])
     for row in predictions.predicted:
         answer = row.answer
         classes = [value for pair in answer.classes for value in pair]
+        classes += [value for image in answer.nearest for value in describe_nearest(image).values()]
         table.writerow([printable(row.file), answer.label, answer.confidence, answer.score, *classes])
     write_text(file, text.getvalue())
 
 
-def _write_jsonl(predictions: FilePredictions, file: Path) -> None:
+def _write_jsonl(predictions: FilePredictions, file: Path, index: TrainingIndex | None) -> None:
     lines = []
     for row in predictions.predicted:
         answer = row.answer
@@ -61,24 +71,49 @@ def _write_jsonl(predictions: FilePredictions, file: Path) -> None:
             "score": answer.score,
             "classes": classes,
         }
+        if answer.nearest:
+            content["nearest"] = [describe_nearest(image) for image in answer.nearest]
         lines.append(json.dumps(content, ensure_ascii=False) + "\n")
     write_text(file, "".join(lines))
 
 
-def _write_sheet(predictions: FilePredictions, file: Path) -> None:
-    sheet = draw_captioned([_picture(row) for row in predictions.predicted[:MOST_PICTURES]], SIDE)
+def describe_nearest(image: NearestImage) -> dict[str, Any]:
+    """What is said of a near training image, as JSON values."""
+    return dict(zip(_NEAREST, (image.path, image.label, image.domain, image.similarity), strict=True))
+
+
+def _write_sheet(predictions: FilePredictions, file: Path, index: TrainingIndex | None) -> None:
+    """An image is followed by the training images nearest to it; an image and its neighbours stay in one row."""
+    rows = predictions.predicted
+    width = 1 + max((len(row.answer.nearest) for row in rows), default=0)
+    shown = rows[: pictures_on_a_sheet(width - 1)]
+    pictures = [picture for row in shown for picture in _pictures(row, width, index)]
+    sheet = draw_captioned(pictures, SIDE, width * max(1, COLUMNS // width))
     with atomic(file) as stream:
         sheet.save(stream, format="PNG")
 
 
-def _picture(row: PredictedFile) -> GridPicture:
+def pictures_on_a_sheet(nearest: int) -> int:
+    """How many predicted images a sheet shows, with so many training images for each."""
+    return max(1, MOST_PICTURES // (1 + nearest))
+
+
+def _pictures(row: PredictedFile, width: int, index: TrainingIndex | None) -> Iterator[GridPicture]:
+    """The predicted image, and then its nearest training images; blank ones fill the row."""
     colour = "firebrick" if row.answer.unknown else "black"
     best = f"{row.answer.classes[0][0]} {100 * row.answer.confidence:.0f} %"
     label = f"unknown ({best})" if row.answer.unknown else best
-    return GridPicture(decoded(row.file, 2 * SIDE), label, printable(Path(row.file.name)), colour)
+    yield GridPicture(decoded(row.file, 2 * SIDE), label, printable(Path(row.file.name)), colour)
+    for image in row.answer.nearest:
+        content = index.thumbnail(image.row) if index is not None else None
+        picture = decoded(content, SIDE) if content else Image.new("RGB", (SIDE, SIDE), "whitesmoke")
+        yield GridPicture(picture, f"{image.similarity:.2f} {image.label}", image.domain, "steelblue")
+    for _ in range(width - 1 - len(row.answer.nearest)):
+        yield GridPicture(Image.new("RGB", (SIDE, SIDE), "white"), "")
 
 
-WRITERS: dict[str, Callable[[FilePredictions, Path], None]] = {
+_NEAREST = ("path", "class", "domain", "similarity")
+WRITERS: dict[str, Callable[[FilePredictions, Path, TrainingIndex | None], None]] = {
     ".csv": _write_csv,
     ".jsonl": _write_jsonl,
     ".png": _write_sheet,

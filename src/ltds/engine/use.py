@@ -28,6 +28,8 @@ def predict(
     out: str | Path | None = None,
     top: int = 5,
     threshold: float | None = None,
+    nearest: int = 0,
+    data: str | Path | Manifest | None = None,
     batch_size: int = 64,
     device: str = "auto",
     trust: Iterable[str] = (),
@@ -39,15 +41,20 @@ def predict(
 
     `model`: a run, a model directory, or what `load_model` returned. `images`: files, and folders that are searched for
     images. `out`: a file .csv, .jsonl or .png. `top`: how many of the most probable classes to list. `threshold`: the
-    score below which to say "unknown", instead of the model's own.
+    score below which to say "unknown", instead of the model's own. `nearest`: how many of the most similar training
+    images to list for each image, with class, domain and similarity; their features are computed once, from the
+    dataset of the run or from `data`, and kept beside the model.
     """
     if out is not None:
         check_output(Path(out))
     files = find_images([images] if isinstance(images, str | Path) else images)
     loaded = model if isinstance(model, Model) else load_model(model, device=device, trust=trust)
-    predictions = predict_files(loaded, files, top=top, threshold=threshold, batch_size=batch_size, progress=progress)
+    index = loaded.training_index(data, progress) if nearest else None
+    predictions = predict_files(
+        loaded, files, top=top, threshold=threshold, nearest=nearest, batch_size=batch_size, progress=progress
+    )
     if out is not None:
-        write_predictions(predictions, Path(out))
+        write_predictions(predictions, Path(out), index)
     return predictions
 
 
@@ -57,6 +64,7 @@ def export(
     *,
     to: ExportFormat = "safetensors",
     check: str | Path | Sequence[str | Path] = (),
+    nearest: bool = False,
     trust: Iterable[str] = (),
     progress: Progress = SILENT,
 ) -> ExportResult:
@@ -65,9 +73,11 @@ def export(
         ltds.export("runs/first", "models/first", to="onnx", check="photos").difference
 
     `check`: images to compare the export with the model on, or folders of images; the first hundred are taken.
+    `nearest`: add what finds the nearest training images, small copies of them included.
     """
     images = find_images([check] if isinstance(check, str | Path) else check)[:MOST_CHECKED]
-    return load_model(model, device="cpu", trust=trust).export(out, to=to, check=images, progress=progress)
+    loaded = load_model(model, device="cpu", trust=trust)
+    return loaded.export(out, to=to, check=images, nearest=nearest, progress=progress)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import Literal, get_args
 
 import torch
 
-from ltds.core.errors import ConfigError, ExportError, nearest
+from ltds.core.errors import ConfigError, ExportError
+from ltds.core.errors import nearest as closest
 from ltds.core.files import DiskFullError, atomic_folder, write_text
 from ltds.core.progress import SILENT, Progress
 from ltds.data.decode import ImageSource
@@ -20,6 +21,7 @@ from ltds.engine.export.graph import cpu_copy
 from ltds.engine.model import Model
 from ltds.engine.model_directory import write_description
 from ltds.engine.preprocessing import FrozenPreprocessing
+from ltds.engine.training_index import FILE as INDEX
 
 ExportFormat = Literal["safetensors", "onnx", "torch-export"]
 WriteExport = Callable[[Path, Model, torch.Tensor], RunExport]
@@ -49,12 +51,28 @@ class ExportResult:
 
 
 def export(
-    model: Model, out: Path, to: str, check: Sequence[ImageSource] = (), progress: Progress = SILENT
+    model: Model,
+    out: Path,
+    to: str,
+    check: Sequence[ImageSource] = (),
+    progress: Progress = SILENT,
+    *,
+    nearest: bool = False,
 ) -> ExportResult:
-    """Write a model to the new folder `out`, and compare what was written with the model."""
+    """Write a model to the new folder `out`, and compare what was written with the model.
+
+    `nearest`: with the index of its training images.
+    """
     if to not in get_args(ExportFormat):
-        raise ConfigError(f"Expected argument 'to' to name a format, but got '{to}'. {nearest(to, WRITERS)}")
+        raise ConfigError(f"Expected argument 'to' to name a format, but got '{to}'. {closest(to, WRITERS)}")
+    if nearest and to != "safetensors":
+        raise ConfigError(
+            f"Expected the nearest training images only with the format safetensors, which ltds reads, but got '{to}'. "
+            "Leave it out, or export to safetensors.",
+            arguments=["to=safetensors"],
+        )
     model = cpu_copy(model)
+    index = model.training_index(progress=progress) if nearest else None
     inputs = check_inputs(model, check)
     kind = "input" if len(check) else "random input"
     checked_on = f"{len(inputs)} {kind}{'s' * (len(inputs) != 1)}"
@@ -72,7 +90,10 @@ def export(
                 )
             advance(note="describing")
             write_description(folder, model.stored)
-            write_text(folder / "README.md", model_card(model.stored, to, difference, checked_on))
+            if index is not None:
+                index.save(folder / INDEX)
+            card = model_card(model.stored, to, difference, checked_on, with_index=nearest)
+            write_text(folder / "README.md", card)
             files = tuple(sorted(file.name for file in folder.iterdir()))
             advance()
     except DiskFullError as error:

@@ -12,17 +12,18 @@ from ltds.core.task import Task
 from ltds.engine.model_record import UnknownRule
 from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing
 from ltds.engine.stored_model import StoredModel
+from ltds.engine.training_index import FILE as INDEX
 from ltds.evaluation.class_groups import SHOTS, shot_groups
 
 FEW = 50  # below this many images an accuracy may be off by 14 points and more (95 %)
 SHOT_MEANING = {"many": "more than 100", "medium": "20 to 100", "few": "fewer than 20"}
 
 
-def model_card(model: StoredModel, to: str, difference: float, checked_on: str) -> str:
-    """README.md of an exported model, in Markdown."""
+def model_card(model: StoredModel, to: str, difference: float, checked_on: str, *, with_index: bool = False) -> str:
+    """README.md of an exported model, in Markdown. `with_index`: an index of the training images is in its folder."""
     parts = [
         _purpose(model),
-        _use(to),
+        [*_use(to), *(_index() if with_index else ())],
         _data(model.task),
         _method(model),
         _results(model),
@@ -50,6 +51,15 @@ def _use(to: str) -> Iterator[str]:
     else:
         yield '`torch.export.load("model.pt2").module()` maps inputs to logits, probabilities, features.'
         yield 'Classes, preprocessing and the threshold for "unknown" are in `model.json`.'
+
+
+def _index() -> Iterator[str]:
+    yield ""
+    yield (
+        f"`{INDEX}` finds the training images that are most like an image: `model.predict(images, nearest=3)`. "
+        "It contains the names and small copies of all training images; delete it before you pass the folder on to "
+        "somebody who must not see them."
+    )
 
 
 def _data(task: Task) -> Iterator[str]:

@@ -1,0 +1,179 @@
+"""The index of a model's training images: read from beside the model, or made from the dataset and kept there."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from ltds.core.errors import CheckpointError, DataError, LtdsWarning
+from ltds.core.progress import SILENT, Progress
+from ltds.data.decode import decoded
+from ltds.data.features import FeatureVectors
+from ltds.data.manifest import Manifest
+from ltds.data.prefetch import prefetch
+from ltds.engine.model import Model
+from ltds.engine.preprocessing import FrozenPreprocessing, ImagePreprocessing, Preprocessing
+from ltds.engine.training_index import FILE, TrainingIndex, make_index
+
+SIDE = 96  # of a thumbnail
+BATCH = 64
+Prepared = tuple[list[int], list[bytes], Tensor | None]  # rows, their pictures, what the network takes
+
+
+def open_index(model: Model, data: str | Path | Manifest | None = None, progress: Progress = SILENT) -> TrainingIndex:
+    """The index beside the model; if there is none, it is made from the dataset, and kept for the next time.
+
+    `data`: the dataset that the model was trained on, where it is not at the place it had then.
+    """
+    fingerprint = fingerprint_of(model)
+    file = None if model.folder is None else model.folder / FILE
+    if file is not None and file.is_file():
+        index = TrainingIndex.load(file)
+        if index.fingerprint == fingerprint:
+            return index
+    index = compute_index(model, _training_data(model, data), fingerprint, progress)
+    if file is not None:
+        _keep(index, file)
+    return index
+
+
+def has_index(model: Model) -> bool:
+    """Whether an index lies beside the model, so that none has to be made."""
+    return model.folder is not None and (model.folder / FILE).is_file()
+
+
+def compute_index(model: Model, manifest: Manifest, fingerprint: str, progress: Progress = SILENT) -> TrainingIndex:
+    """Features and thumbnails of all training images; images that cannot be read are left out."""
+    rows = np.concatenate([manifest.rows("train", source) for source in model.task.sources])
+    kept: list[int] = []
+    pictures: list[bytes] = []
+    features: list[NDArray[np.float32]] = []
+    with progress.track("Features of training images", len(rows)) as advance, torch.inference_mode():
+        for good, small, inputs in _prepared(model, manifest, rows):
+            if inputs is not None:
+                outputs = model.method.predict(inputs.to(model.device)).features
+                features.append(outputs.flatten(1).float().cpu().numpy())
+                kept += good
+                pictures += small
+            advance(BATCH)
+    if not kept:
+        raise DataError(
+            f"Expected the training images of '{manifest.name}' in '{manifest.root}', but none can be read. "
+            "Restore them, or name another folder of the same dataset.",
+            arguments=["data"],
+        )
+    names = [
+        (manifest.paths[i], manifest.classes[manifest.labels[i]], manifest.domains[manifest.domain_ids[i]])
+        for i in kept
+    ]
+    return make_index(np.concatenate(features), names, pictures, fingerprint)
+
+
+def fingerprint_of(model: Model) -> str:
+    """SHA-256 of the weights and of the preprocessing: equal for a run and its export."""
+    digest = hashlib.sha256()
+    preprocessing = model.record.preprocessing.to_dict()
+    if "network" in preprocessing:  # its checksum stands for its weights, wherever these were read from
+        preprocessing["network"] = preprocessing["network"]["checksum"]
+    digest.update(json.dumps(preprocessing, sort_keys=True).encode())
+    for name, tensor in sorted(model.method.state_dict().items()):
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _training_data(model: Model, data: str | Path | Manifest | None) -> Manifest:
+    if isinstance(data, Manifest):
+        manifest = data
+    else:
+        place = str(data) if data is not None else model.stored.config.data.root
+        if not place or not (Path(place) / "manifest.json").is_file():
+            raise _missing(model, place)
+        manifest = Manifest.read(Path(place))
+    if model.stored.data_checksum not in (manifest.identity, ""):
+        raise DataError(
+            f"Expected the dataset that the model was trained on, but '{manifest.root}' has other images, classes or "
+            "splits. Restore it, or name the right one.",
+            arguments=["data"],
+        )
+    return manifest
+
+
+def _missing(model: Model, place: str) -> CheckpointError:
+    there = f"its dataset is not at '{place}' any more" if place else "it was exported without them"
+    return CheckpointError(
+        f"Expected the features of the model's training images ({FILE}) beside it, or its dataset to compute them "
+        f"from, but got neither: {there}. Name the folder of the dataset, or export the run again with the argument "
+        "nearest=True where the dataset is.",
+        arguments=["data"],
+    )
+
+
+def _keep(index: TrainingIndex, file: Path) -> None:
+    try:
+        index.save(file)
+    except OSError as error:
+        warnings.warn(
+            f"The features of the training images could not be kept in '{file}' ({error.strerror}); they will be "
+            "computed again the next time.",
+            LtdsWarning,
+            stacklevel=2,
+        )
+
+
+def _prepared(model: Model, manifest: Manifest, rows: NDArray[np.int64]) -> Iterator[Prepared]:
+    """Batches for the network: from the file of features where the model was trained on one, else from the images."""
+    batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+    preprocessing, file = model.record.preprocessing, model.stored.config.data.features
+    images = _images_of(preprocessing)
+    vectors = FeatureVectors.read(Path(file), manifest).values if file and Path(file).is_file() else None
+    if vectors is None and images is None:
+        raise DataError(
+            f"Expected the file of features that the model was trained on, but got nothing at '{file}'. Restore it."
+        )
+
+    def prepare(batch: NDArray[np.int64]) -> Prepared:
+        if vectors is not None:
+            return batch.tolist(), [_picture(manifest, row)[1] for row in batch], preprocessing(vectors[batch])
+        found = [(int(row), *_picture(manifest, row, images)) for row in batch]
+        good = [(row, image, small) for row, image, small in found if image is not None]
+        inputs = preprocessing([image for _, image, _ in good]) if good else None
+        return [row for row, _, _ in good], [small for _, _, small in good], inputs
+
+    # A frozen network computes inside the preprocessing: two threads would compete for the same cores.
+    yield from prefetch(prepare, batches, threads=1 if isinstance(preprocessing, FrozenPreprocessing) else 2, window=2)
+
+
+def _images_of(preprocessing: Preprocessing) -> ImagePreprocessing | None:
+    match preprocessing:
+        case ImagePreprocessing():
+            return preprocessing
+        case FrozenPreprocessing(images=images):
+            return images
+        case _:
+            return None
+
+
+def _picture(
+    manifest: Manifest, row: int, images: ImagePreprocessing | None = None
+) -> tuple[Image.Image | None, bytes]:
+    """The image as evaluation decodes it, and a small JPEG of it; (None, b"") where there is no readable image."""
+    try:
+        image = decoded(manifest.root / manifest.paths[row], images.decoded_side if images else 2 * SIDE)
+    except DataError:
+        return None, b""
+    small = image.copy()
+    small.thumbnail((SIDE, SIDE))
+    stream = io.BytesIO()
+    small.save(stream, "JPEG", quality=85)
+    return image, stream.getvalue()
