@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo browser test lint types format golden bench pictures clean
+.PHONY: help demo browser test lint types format golden bench tables pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -60,6 +60,9 @@ golden: $(VENV)/.test ## rewrite the golden journals; explain the change under "
 
 bench: $(VENV)/.user ## check that the built-in dataset is hard: oracle against Agg (about 20 minutes)
 	$(BIN)/python benchmarks/bestiary.py
+
+tables: $(VENV)/.user ## write the tables of README.md and docs/ from results/*.json
+	$(BIN)/python benchmarks/tables.py
 
 pictures: $(VENV)/.test ## draw the pictures of README.md from real output (RUNS=folder: the page of these runs)
 	$(BIN)/python benchmarks/pictures.py $(if $(RUNS),--runs $(RUNS))

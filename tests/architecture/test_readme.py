@@ -15,7 +15,8 @@ PICTURES = ("docs/images/bestiary.png", "docs/images/report.png")
 def test_it_is_short() -> None:
     before, heading, _ = README.partition("\n## Links\n")
     assert heading, "README.md ends with a section 'Links'"
-    assert len(before.split()) < 450
+    text = re.sub(r"<!-- table:.*?<!-- end of table -->", "", before, flags=re.DOTALL)
+    assert len(text.split()) < 450
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -28,11 +29,10 @@ def test_it_shows_the_picture(name: str) -> None:
         assert image.width >= 600
 
 
-def test_results_are_a_table_of_four_columns_between_markers() -> None:
-    (block,) = re.findall(r"<!-- results:begin -->\n(.*?)<!-- results:end -->", README, re.DOTALL)
-    rows = [line.strip("|").split("|") for line in block.strip().splitlines()]
-    assert {len(row) for row in rows} == {4}
-    assert len(rows) >= 4
+def test_results_are_a_short_generated_table() -> None:
+    (block,) = re.findall(r"<!-- table: [^>]* -->\n(.*?)<!-- end of table -->", README, re.DOTALL)
+    rows = [line for line in block.splitlines() if line.startswith("| `")]
+    assert 3 <= len(rows) <= 5
 
 
 def test_the_python_lines_end_in_a_prediction() -> None:

@@ -173,9 +173,9 @@ class RunDirectory:
         return 0, 0.0, age
 
     def seconds(self) -> float:
-        """Wall-clock seconds from the run's start to its end, interruptions included."""
+        """Wall-clock seconds from the run's start to its end, interruptions included; 0 where files were copied."""
         try:
-            return self.done_file.stat().st_mtime - self.config_file.stat().st_mtime
+            return max(0.0, self.done_file.stat().st_mtime - self.config_file.stat().st_mtime)
         except OSError:
             return 0.0
 

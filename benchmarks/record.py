@@ -1,0 +1,96 @@
+"""Finished runs as one file of results, from which `make tables` writes the tables of the documentation.
+
+    python benchmarks/record.py runs/table2 --what "Bestiary, all methods" --command "ltds benchmark ..." \
+        --out results/bestiary.json
+    python benchmarks/record.py runs/features ltds-hidden-names=runs/hidden ...   # a name for the rows of a folder
+
+Every run is kept with its seed, commit, numbers of images, validation, all metrics and the settings that differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ltds.core.files import write_json
+from ltds.reporting.collection import collect
+from ltds.reporting.run import Run
+
+
+def facts(run: Run, row: str) -> dict[str, Any]:
+    """What a table or a reader may want to know of a run."""
+    whole = json.loads(run.directory.metrics_file.read_text(encoding="utf-8"))
+    held_out = whole["per_domain"].get(run.held_out, {})
+    step = run.metrics.choices["model"].get("step")
+    return {
+        "row": row or run.method,
+        "method": run.method,
+        "data": run.task.name,
+        "held_out": run.held_out,
+        "seed": run.seed,
+        "commit": run.commit,
+        "known_images": held_out.get("known_images"),
+        "open_images": held_out.get("open_images"),
+        "validation": {"accuracy": whole["validation"].get("accuracy"), "step": step},
+        "summary": run.metrics.summary,
+    }
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    """What decides the run, except its method, held-out domain, seed and where its files are."""
+    settings = run.settings()
+    for name in ("data.features", "semantics.table", "backbone.weights"):
+        settings[name] = Path(str(settings.get(name, ""))).name
+    return settings
+
+
+def study(named: dict[str, list[Run]], what: str, command: str) -> dict[str, Any]:
+    runs = [(run, row) for row, several in named.items() for run in several]
+    settings = [settings_of(run) for run, _ in runs]
+    shared = {k: v for k, v in settings[0].items() if all(k in other and other[k] == v for other in settings)}
+    rows = [
+        facts(run, row) | {"settings": {k: v for k, v in own.items() if k not in shared}}
+        for (run, row), own in zip(runs, settings, strict=True)
+    ]
+    rows.sort(key=lambda r: (r["row"], r["data"], r["held_out"], r["seed"]))
+    return {
+        "what": what,
+        "command": command,
+        "machine": f"{platform.machine()}, torch {torch.__version__}",
+        "commits": sorted({run.commit for run, _ in runs}),
+        "settings": shared,
+        "runs": rows,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", help="folders with runs, each FOLDER or NAME OF ITS ROW=FOLDER")
+    parser.add_argument("--what", required=True, help="one sentence: which study this is")
+    parser.add_argument("--command", required=True, help="the command that repeats it")
+    parser.add_argument("--out", type=Path, required=True, help="a file in results/")
+    words = parser.parse_args()
+    named: dict[str, list[Run]] = {}
+    for text in words.runs:
+        row, _, folder = text.rpartition("=")
+        found = collect([folder])
+        for problem in found.problems:
+            print(problem)
+        named.setdefault(row, []).extend(found.runs)
+    result = study(named, words.what, words.command)
+    cells = Counter((r["row"], r["data"], r["held_out"], r["seed"]) for r in result["runs"])
+    twice = [cell for cell, count in cells.items() if count > 1]
+    if twice:
+        parser.error(f"several runs of {twice[0]}: give each kind of run a row of its own (NAME=FOLDER)")
+    write_json(words.out, result)
+    print(f"{words.out}: {len(result['runs'])} runs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""The tables of README.md and docs/, written from results/*.json.
+
+    python benchmarks/tables.py            # or: make tables
+
+A table stands between two comments; the first says what it shows:
+
+    <!-- table: pacs_odg_features columns=acc_u,acc,h_u_fixed rows=ltds,agg against=ltds paper=S5 -->
+    ...
+    <!-- end of table -->
+
+columns: metrics as in metrics.json. rows: which, in this order; without it all, the best first. against: one more
+column, the difference to this row on the first metric, paired over held-out domains and seeds. by=held_out: one column
+for each held-out domain. paper: the paper's table, for one more column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ltds.core.files import write_text
+from ltds.evaluation.significance import paired_difference
+from ltds.reporting.glossary import METRICS
+from ltds.reporting.paper.tables import METRIC_KEYS, preset_averages
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"<!-- table: (?P<words>[^>]*?) -->\n(?P<text>.*?)<!-- end of table -->", re.DOTALL)
+NOT_IN_REPORTS = {"h_softmax5": "H 5th percentile", "h_u_softmax5": "H-U 5th percentile"}
+Cell = tuple[str, str, int]  # dataset, held-out domain, seed
+
+
+@dataclass(frozen=True)
+class Study:
+    """The runs of one file in results/."""
+
+    name: str
+    runs: list[dict[str, Any]]
+
+    @classmethod
+    def read(cls, name: str) -> Study:
+        return cls(name, json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))["runs"])
+
+    def rows(self) -> list[str]:
+        """Best first, by the first metric of the paper."""
+        names = dict.fromkeys(run["row"] for run in self.runs)
+        return sorted(names, key=lambda row: -(self.average(row, "acc_u")[0] or 0))
+
+    def values(self, row: str, metric: str) -> dict[Cell, float]:
+        """In percent; undefined ones left out."""
+        return {
+            (run["data"], run["held_out"], run["seed"]): 100 * run["summary"][metric]
+            for run in self.runs
+            if run["row"] == row and run["summary"].get(metric) is not None
+        }
+
+    def average(self, row: str, metric: str) -> tuple[float | None, float | None, int]:
+        """Mean over the held-out domains; its standard deviation over seeds; the seeds that have all domains."""
+        by_seed: dict[int, list[float]] = defaultdict(list)
+        for (_, _, seed), value in self.values(row, metric).items():
+            by_seed[seed].append(value)
+        domains = max(map(len, by_seed.values()), default=0)
+        whole = [statistics.mean(values) for values in by_seed.values() if len(values) == domains]
+        if not whole:
+            return None, None, 0
+        return statistics.mean(whole), statistics.stdev(whole) if len(whole) > 1 else None, len(whole)
+
+    def held_out(self) -> list[str]:
+        return list(dict.fromkeys(run["held_out"] for run in self.runs))
+
+
+def table(study: Study, options: dict[str, str]) -> str:
+    """The Markdown of one block."""
+    rows = options["rows"].split(",") if options.get("rows") else study.rows()
+    columns = options["columns"].split(",")
+    heads, texts = _by_domain(study, rows, columns) if options.get("by") else _averages(study, rows, columns)
+    if options.get("against"):
+        heads.append(f"{_name(columns[0])}: `{options['against']}` minus this (95 %)")
+        for row in rows:
+            texts[row].append(_difference(study, options["against"], row, columns[0]))
+    if options.get("paper"):
+        names = {key: name for name, key in METRIC_KEYS.items()}
+        shown = [names[c] for c in columns if c in names]
+        heads.append(f"paper: {' / '.join(shown)}")
+        printed = {name: preset_averages(options["paper"], name) for name in shown}
+        for row in rows:
+            texts[row].append(_printed([printed[name].get(row) for name in shown]))
+    lines = [f"| method | {' | '.join(heads)} |", "|:--|" + "--:|" * len(heads)]
+    lines += [f"| `{row}` | {' | '.join(texts[row])} |" for row in rows]
+    return "\n".join([*lines, "", _sizes(study, rows), ""])
+
+
+def _averages(study: Study, rows: list[str], columns: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    cells = {row: [study.average(row, column) for column in columns] for row in rows}
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        texts[row] = []
+        for i, (mean, spread, _) in enumerate(cells[row]):
+            best = max(cells[other][i][0] or 0 for other in rows)
+            texts[row].append(_text(mean, spread, bold=mean == best))
+        texts[row].append(str(cells[row][0][2]))
+    return [*(_name(c) for c in columns), "seeds"], texts
+
+
+def _by_domain(study: Study, rows: list[str], columns: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    texts: dict[str, list[str]] = {row: [] for row in rows}
+    for domain in study.held_out():
+        for row in rows:
+            values = [[v for (_, d, _), v in study.values(row, c).items() if d == domain] for c in columns]
+            texts[row].append(" / ".join(f"{statistics.mean(v):.1f}" if v else "-" for v in values))
+    for row in rows:
+        averages = [study.average(row, column)[0] for column in columns]
+        whole = all({d for _, d, _ in study.values(row, c)} == set(study.held_out()) for c in columns)
+        texts[row].append(_printed(averages) if whole else "")
+    names = " / ".join(_name(c) for c in columns)
+    return [
+        *(f"{domain}: {names}" if i == 0 else domain for i, domain in enumerate(study.held_out())),
+        "average",
+    ], texts
+
+
+def _difference(study: Study, reference: str, row: str, metric: str) -> str:
+    """The reference minus this row, with a bootstrap interval over domains and seeds, over cells that both have."""
+    if row == reference:
+        return ""
+    first, second = study.values(reference, metric), study.values(row, metric)
+    groups: dict[str, list[float]] = defaultdict(list)
+    for cell in sorted(first.keys() & second.keys()):
+        groups[f"{cell[0]}/{cell[1]}"].append(first[cell] - second[cell])
+    found = paired_difference(groups)
+    if found is None:
+        return ""
+    interval = "" if found.low is None or found.high is None else f" ({found.low:+.1f} to {found.high:+.1f})"
+    return f"{found.mean:+.1f}{interval}"
+
+
+def _name(metric: str) -> str:
+    return NOT_IN_REPORTS.get(metric) or METRICS[metric].name
+
+
+def _text(mean: float | None, spread: float | None, *, bold: bool) -> str:
+    if mean is None:
+        return "-"
+    text = f"{mean:.1f}" + ("" if spread is None else f" ± {spread:.1f}")
+    return f"**{text}**" if bold else text
+
+
+def _printed(values: Iterable[float | None]) -> str:
+    values = list(values)
+    return "" if not any(values) else " / ".join("-" if v is None else f"{v:.1f}" for v in values)
+
+
+def _sizes(study: Study, rows: list[str]) -> str:
+    """What the numbers rest on: runs, and images in a held-out domain."""
+    runs = [run for run in study.runs if run["row"] in rows]
+    domains = {(run["data"], run["held_out"]): (run["known_images"], run["open_images"]) for run in runs}
+    known, opened = zip(*domains.values(), strict=True)
+    commits = sorted({run["commit"][:7] for run in runs})
+    return (
+        f"{len(runs)} runs; {len(domains)} held-out domains with {_range(known)} images of known and {_range(opened)} "
+        f"of open classes; commit {', '.join(commits)}; [every run](RESULTS/{study.name}.json). ± is the standard "
+        "deviation over seeds of the average."
+    )
+
+
+def _range(counts: Iterable[int | None]) -> str:
+    known = sorted(count or 0 for count in counts)
+    return f"{known[0]:,}" if known[0] == known[-1] else f"{known[0]:,} to {known[-1]:,}"
+
+
+def written(page: Path) -> str:
+    """The page with all of its tables written again."""
+    to_results = (
+        "results" if page.parent == ROOT else "/".join([".."] * len(page.relative_to(ROOT).parts[:-1])) + "/results"
+    )
+
+    def again(block: re.Match[str]) -> str:
+        name, *pairs = block["words"].split()
+        options = dict(pair.split("=", 1) for pair in pairs)
+        text = table(Study.read(name), options).replace("RESULTS/", f"{to_results}/")
+        return f"<!-- table: {block['words']} -->\n{text}<!-- end of table -->"
+
+    return BLOCK.sub(again, page.read_text(encoding="utf-8"))
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    for page in pages():
+        text = written(page)
+        if text != page.read_text(encoding="utf-8"):
+            write_text(page, text)
+            print(f"{page.relative_to(ROOT)}: tables written")
+
+
+if __name__ == "__main__":
+    main()

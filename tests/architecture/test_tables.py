@@ -1,0 +1,64 @@
+"""Tables of results in README.md and docs/ are those that `make tables` writes from results/*.json."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from repository import ROOT
+
+
+def _tables() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "benchmarks" / "tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["tables"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+TABLES = _tables()
+WITH_TABLES = [page for page in TABLES.pages() if TABLES.BLOCK.search(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", WITH_TABLES, ids=lambda page: page.name)
+def test_tables_are_up_to_date(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == TABLES.written(page), "stale tables: run `make tables`"
+
+
+def test_the_first_page_and_the_pages_on_datasets_have_generated_tables() -> None:
+    assert {"README.md", "datasets.md"} <= {page.name for page in WITH_TABLES}
+
+
+def test_a_table_by_hand() -> None:
+    """Two methods, two domains, two seeds: averages, spread over seeds, and the paired difference."""
+    numbers = {("a", "x"): (0.5, 0.6), ("a", "y"): (0.7, 0.8), ("b", "x"): (0.4, 0.4), ("b", "y"): (0.6, 0.8)}
+    runs = [
+        {
+            "row": row,
+            "data": "d",
+            "held_out": domain,
+            "seed": seed,
+            "commit": "1234567890",
+            "known_images": 100,
+            "open_images": 4,
+            "summary": {"acc_u": value, "acc": None},
+        }
+        for (row, domain), values in numbers.items()
+        for seed, value in enumerate(values)
+    ]
+    text = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u,acc", "against": "a"})
+    lines = text.splitlines()
+    assert lines[0] == "| method | Acc-U | Acc | seeds | Acc-U: `a` minus this (95 %) |"
+    assert lines[2] == "| `a` | **65.0 ± 7.1** | - | 2 |  |", "averages of the seeds: 60 and 70"
+    assert lines[3].startswith("| `b` | 55.0 ± 7.1 | - | 2 | +10.0 (")
+    assert lines[5].startswith(
+        "8 runs; 2 held-out domains with 100 images of known and 4 of open classes; commit 1234567;"
+    )
+    by_domain = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u", "by": "held_out", "rows": "b"}).splitlines()
+    assert by_domain[0] == "| method | x: Acc-U | y | average |"
+    assert by_domain[2] == "| `b` | 40.0 | 70.0 | 55.0 |"
