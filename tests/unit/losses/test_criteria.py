@@ -156,6 +156,13 @@ def test_a_blend_lets_a_domain_push_down_what_it_lacks_but_no_open_class() -> No
     assert (z.grad[:, 5] == 0).all()  # no domain has class 5
 
 
+def test_a_class_at_the_boundary_is_not_rare() -> None:
+    """Rare is less than the share: 1 of 200 images is exactly .005."""
+    assert rare_classes(torch.tensor([199, 1]), 0.005).tolist() == [False, False]
+    assert rare_classes(torch.tensor([200, 1]), 0.005).tolist() == [False, True]
+    assert rare_classes(torch.tensor([6, 2, 0]), 0.25).tolist() == [False, False, True]
+
+
 def test_an_ignored_negative_gets_exactly_no_gradient_and_the_true_class_always_some() -> None:
     logits, labels, domains = sample(200)
     z = logits.requires_grad_()

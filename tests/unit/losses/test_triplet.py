@@ -20,6 +20,26 @@ def test_by_hand_on_a_line() -> None:
     assert semihard_triplet_loss(x, labels, margin=margin).item() == pytest.approx(sum(by_pair) / 4, abs=1e-12)
 
 
+def test_a_negative_as_far_as_the_positive_is_not_farther() -> None:
+    """On a line: 0 and 2 of one class, negatives at -2 (as far from 0 as 2 is) and at 3."""
+    x = torch.tensor([[0.0], [2.0], [-2.0], [3.0]], dtype=torch.float64)
+    # (0,2): d 4, negatives 4 and 9 -> 9. (2,0): d 4, negatives 16 and 1 -> 16. (-2,3): d 25, negatives 4 and 16, none
+    # beyond -> 16. (3,-2): d 25, negatives 9 and 1, none beyond -> 9.
+    by_pair = [10 + 4 - 9, max(0, 10 + 4 - 16), 10 + 25 - 16, 10 + 25 - 9]
+    loss = semihard_triplet_loss(x, torch.tensor([0, 0, 1, 1]), margin=10.0)
+    assert loss.item() == pytest.approx(sum(by_pair) / 4, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ties_are_those_of_the_slow_twin(seed: int) -> None:
+    """Points of a grid: many positives and negatives are equally far, and some coincide."""
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randint(-1, 2, (16, 2), generator=g).double()
+    labels = torch.randint(0, 3, (16,), generator=g)
+    twin = masf_reference.local_loss(x.numpy(), labels.tolist(), 3.0)
+    assert semihard_triplet_loss(x - x.mean(0), labels, margin=3.0).item() == pytest.approx(float(twin), abs=1e-10)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_the_slow_twin(seed: int) -> None:
     g = torch.Generator().manual_seed(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,18 +33,23 @@ EARLY = Clock(seed=0, step=0, total=100, steps_per_epoch=1)
 COUNTS = np.array([[30, 5, 0, 2, 0], [2, 9, 4, 0, 0], [1, 8, 20, 0, 0], [3, 0, 6, 7, 0]])
 
 
+def drawn_vectors(classes: int, width: int) -> Tensor:
+    """(C,S) the class embeddings of these tests."""
+    return torch.randn(classes, width, generator=torch.Generator().manual_seed(5))
+
+
 def make(
     counts: np.ndarray = COUNTS,
     backbone: nn.Module | None = None,
     feature_dim: int = 4,
     width: int = 3,
+    vectors: Tensor | None = None,
     **settings: Any,
 ) -> MetaLtds:
     """Float64, five classes of which the last is open, four source domains."""
     classes = tuple(f"c{i}" for i in range(counts.shape[1]))
     domains = tuple(f"d{i}" for i in range(len(counts) + 1))
-    generator = torch.Generator().manual_seed(5)
-    embeddings = ClassEmbeddings(classes, torch.randn(len(classes), width, generator=generator))
+    embeddings = ClassEmbeddings(classes, drawn_vectors(len(classes), width) if vectors is None else vectors)
     torch.manual_seed(4)
     config = MetaLtdsConfig(**{"neighbours": 2, "temperature": 0.5} | settings)
     backbone = backbone or nn.Sequential(nn.Flatten(), nn.Linear(12, feature_dim), nn.Softplus())
@@ -99,6 +105,18 @@ def test_the_strength_moves_once_an_epoch() -> None:
     assert at[410] == pytest.approx(10 / 60)
     assert at[700] == pytest.approx(5.0)
     assert at[999] == pytest.approx(10 * 59 / 60)
+
+
+def test_the_augmentation_begins_at_the_epoch_that_its_share_names() -> None:
+    """.55 x 100 is 55.00000000000001 in floating point, which would begin an epoch late."""
+    method = make(covariance_start=0.55)
+    at = [method.augmentation.strength(Clock(0, epoch, 100, 1)) for epoch in (54, 55, 56)]
+    assert at[0] is None
+    assert at[1:] == pytest.approx([0, 10 / 45])
+    for epoch in (7, 14, 28, 29, 56, 57):  # as .55: a product with 100 that is not the whole number
+        method = make(covariance_start=epoch / 100)
+        assert method.augmentation.strength(Clock(0, epoch - 1, 100, 1)) is None
+        assert method.augmentation.strength(Clock(0, epoch, 100, 1)) == pytest.approx(0)
 
 
 def test_the_orders_differ_and_agree_without_an_inner_step() -> None:
@@ -275,6 +293,28 @@ def test_an_open_class_is_trained_by_its_name_alone_and_not_when_hidden() -> Non
     assert (hidden["classifier.weight"][4] == 0).all()
     assert hidden["classifier.bias"][4] == 0
     assert hidden["classifier.weight"][3].abs().max() > 0
+
+
+def test_hidden_names_work_wherever_the_open_class_stands() -> None:
+    """The same problem with its open class first: the same loss, and gradients whose rows have moved along."""
+    last = make(hide_open_names=True)
+    first = make(np.roll(COUNTS, 1, axis=1), vectors=drawn_vectors(5, 3).roll(1, 0), hide_open_names=True)
+    rows = ("classifier.weight", "classifier.bias")
+    first.load_state_dict({n: value.roll(1, 0) if n in rows else value for n, value in last.state_dict().items()})
+    batch = make_batch()
+    one, two = last.loss(batch, LATE), first.loss(replace(batch, labels=(batch.labels + 1) % 5), LATE)
+    assert one.terms.keys() == two.terms.keys()
+    for name, value in one.terms.items():
+        assert_close(two.terms[name], value, rtol=0, atol=1e-12, msg=name)
+    one.total.backward()
+    two.total.backward()
+    for (name, mine), theirs in zip(last.named_parameters(), first.parameters(), strict=True):
+        wanted = mine.grad.roll(1, 0) if name in rows else mine.grad
+        assert_close(theirs.grad, wanted, rtol=0, atol=1e-12, msg=name)
+    assert (first.classifier.weight.grad[0] == 0).all(), "the open class is hidden"
+    assert_close(first.prototypes.value, last.prototypes.value.roll(1, 1), rtol=0, atol=1e-12)
+    sigma, moved = last.augmentation.covariance.sigma, first.augmentation.covariance.sigma
+    assert_close(moved, sigma.roll(1, 0), rtol=0, atol=1e-12)
 
 
 def test_hidden_names_need_no_embedding_of_open_classes() -> None:

@@ -31,6 +31,13 @@ def test_ties_go_by_index_and_the_class_itself_is_first():
     assert semantic_neighbours(s, 3).tolist() == [[0, 1, 3], [1, 0, 3], [2, 4, 0], [3, 0, 1], [4, 2, 0]]
 
 
+@pytest.mark.parametrize(("one", "many"), [((8, 5, 4), (5, 5, 5)), ((3, 1, 6), (4, 3, 3)), ((1, 7, 1), (7, 4, 7))])
+def test_classes_that_differ_by_rounding_only_tie(one, many):
+    """Multiples of a vector have the same cosine, but not the same float64: these differ in the last digit."""
+    s = torch.tensor([one, *([x * k for x in many] for k in (1, 3, 7))], dtype=torch.float64)
+    assert semantic_neighbours(s, 4).tolist() == [[0, 1, 2, 3], [1, 2, 3, 0], [2, 1, 3, 0], [3, 1, 2, 0]]
+
+
 def test_one_neighbour_is_the_identity():
     sigma = torch.rand(5, 3)
     near = semantic_neighbours(torch.randn(5, 2), 1)

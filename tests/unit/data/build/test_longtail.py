@@ -32,6 +32,14 @@ def test_awa2_counts() -> None:
     assert counts.sum() == 8464
 
 
+@pytest.mark.parametrize("classes", [2, 3, 7, 50])
+def test_counts_end_at_the_smallest_in_spite_of_rounding(classes: int) -> None:
+    """22 x (15 / 22) is 14.999999999999998 in floating point."""
+    assert longtail_counts(classes, 22, 15)[-1] == 15
+    for n_min in range(1, 41):
+        assert longtail_counts(classes, 40, n_min)[[0, -1]].tolist() == [40, n_min]
+
+
 def test_equal_ends_make_equal_counts_and_two_classes_are_the_ends() -> None:
     assert longtail_counts(7, 30, 30).tolist() == [30] * 7
     assert longtail_counts(2, 100, 3).tolist() == [100, 3]
