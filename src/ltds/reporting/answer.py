@@ -129,7 +129,7 @@ def _incomplete(dataset: Dataset) -> str:
 
 
 def _percent(cell: TableCell) -> str:
-    return f"{cell.text(one_seed='')} %"
+    return f"{cell.text(one_seed='', too_few='')} %"
 
 
 def isolated(name: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ltds.evaluation.significance import LEVEL, coverage_limit
 from ltds.reporting.comparison import Comparison, ComparisonRow
 from ltds.reporting.paired_runs import MethodDifference
-from ltds.reporting.result_table import MISSING, TableCell
+from ltds.reporting.result_table import MISSING, TOO_FEW, TableCell
 
 INTERVAL = (
     "[low, high] next to a mean: 95 % percentile bootstrap over seeds. It never leaves the range of the seeds, so with "
@@ -92,7 +92,7 @@ def _fields(row: ComparisonRow, reference: str) -> tuple[tuple[str, ...], tuple[
 def _mean(cell: TableCell) -> str:
     if cell.mean is None or cell.std is None:
         return cell.text()
-    return f"{cell.mean:.1f}{interval(cell.low, cell.high)}"
+    return f"{cell.mean:.1f}{interval(cell.low, cell.high)}{TOO_FEW if cell.too_few else ''}"
 
 
 def _difference(one: MethodDifference | None) -> tuple[str, ...]:

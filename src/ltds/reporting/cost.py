@@ -6,7 +6,7 @@ import math
 import re
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,10 +22,12 @@ class Cost:
     """Parameters of all networks, and seconds of a training step without loading and validation.
 
     Both are medians over the runs of a row; the seconds of a run are the median over its steps. None: not recorded.
+    `spread`: from the lowest first to the highest third quartile of the steps of its runs.
     """
 
     parameters: int | None
     seconds: float | None
+    spread: tuple[float, float] | None = field(default=None, compare=False)
 
     def texts(self, missing: str) -> tuple[str, str]:
         """Both as printed under `HEADINGS`."""
@@ -39,28 +41,49 @@ def cost_of(runs: Iterable[Run]) -> Cost:
     """The cost of one row of a table."""
     members = list(runs)
     parameters = [n for run in members if isinstance(n := run.environment.get("parameters"), int)]
-    seconds = [s for run in members if (s := median_step(run)) is not None]
+    quartiles = [q for run in members if (q := step_quartiles(run)) is not None]
     return Cost(
-        statistics.median_low(parameters) if parameters else None, statistics.median(seconds) if seconds else None
+        statistics.median_low(parameters) if parameters else None,
+        statistics.median(q[1] for q in quartiles) if quartiles else None,
+        (min(q[0] for q in quartiles), max(q[2] for q in quartiles)) if quartiles else None,
     )
+
+
+def times_are_noise(costs: Iterable[Cost]) -> bool:
+    """Whether the step times of two or more methods overlap, all of them, so that no difference is shown."""
+    spreads = [cost.spread for cost in costs if cost.spread]
+    return len(spreads) > 1 and max(low for low, _ in spreads) <= min(high for _, high in spreads)
+
+
+def any_cost(cost: Cost) -> bool:
+    """Whether some of it was recorded."""
+    return cost.parameters is not None or cost.seconds is not None
 
 
 def median_step(run: Run) -> float | None:
     """Median seconds of a step: single slow steps do not change it."""
+    quartiles = step_quartiles(run)
+    return None if quartiles is None else quartiles[1]
+
+
+def step_quartiles(run: Run) -> tuple[float, float, float] | None:
+    """First quartile, median and third quartile of the seconds of a step; None if no step is recorded."""
     file = run.directory.journal_file
     try:
         state = file.stat()
-        return _median(file, state.st_mtime_ns, state.st_size)
+        return _quartiles(file, state.st_mtime_ns, state.st_size)
     except OSError:
         return None
 
 
 @lru_cache(maxsize=4096)
-def _median(file: Path, modified: int, size: int) -> float | None:
+def _quartiles(file: Path, modified: int, size: int) -> tuple[float, float, float] | None:
     """Cached by the state of the file: every table of a report asks for it, and reading is slow."""
     text = file.read_text(encoding="utf-8", errors="replace")
-    known = [float(seconds) for seconds in SECONDS.findall(text)]
-    return statistics.median(known) if known else None
+    known = sorted(float(seconds) for seconds in SECONDS.findall(text))
+    if not known:
+        return None
+    return known[(len(known) - 1) // 4], statistics.median(known), known[3 * (len(known) - 1) // 4]
 
 
 def short_count(number: int) -> str:

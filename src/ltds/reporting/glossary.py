@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """One entry of the summary in metrics.json. `choice`: the entry of `choices` on which it depends."""
+    """One entry of the summary in metrics.json, or macro_u, which a report adds.
+
+    `plain` says it in words for someone who reads such a number for the first time. `choice`: the entry of `choices` on
+    which it depends.
+    """
 
     key: str
     name: str
     meaning: str
+    plain: str
     higher_is_better: bool = True
     choice: str = ""
 
@@ -25,69 +30,136 @@ _ALL = (
         "acc_u",
         "Acc-U",
         "Accuracy on the held-out domain, which was not used in training; without open classes.",
-        True,
-        "model",
+        "of 100 images from a domain that it never saw in training, how many it names right",
+        choice="model",
     ),
-    Metric("acc", "Acc", "Mean over all domains of the accuracy in each; without open classes.", True, "model"),
+    Metric(
+        "macro_u",
+        "Macro-U",
+        "Mean over classes of the accuracy on the held-out domain: every class has the same weight.",
+        "the same as Acc-U, but a rare class counts as much as a frequent one",
+        choice="model",
+    ),
+    Metric(
+        "acc",
+        "Acc",
+        "Mean over all domains of the accuracy in each; without open classes.",
+        "of 100 test images from all domains, with the same weight for each domain, how many it names right",
+        choice="model",
+    ),
+    Metric(
+        "macro_accuracy",
+        "Macro",
+        "Mean over classes of the accuracy in each: every class has the same weight.",
+        "of 100 test images, how many it names right if a rare class counts as much as a frequent one",
+    ),
     Metric(
         "h_oracle",
         "H oracle",
         "Harmonic mean of the accuracy on known classes and the share of open images rejected, at the best of ten "
         "evenly spaced thresholds (the paper's grid), chosen on the test labels: a deployed model cannot do that.",
-        True,
-        "h_oracle",
+        "how well it both names what it knows and says 'unknown' to what it does not, at a threshold that was chosen "
+        "on the test images; high only if both are high",
+        choice="h_oracle",
     ),
     Metric(
         "h_fixed",
         "H fixed on validation",
         "H of the model as it is used: unknown if the largest logit of a known class is below a threshold fixed on "
         "source validation images, without test labels.",
-        True,
-        "h_fixed",
+        "the same balance as H oracle, for the model as you would use it",
+        choice="h_fixed",
     ),
     Metric(
         "h_best",
         "H best possible",
         "H at the best of all thresholds on the largest logit of a known class, chosen on the test labels: the limit "
         "of H fixed on validation.",
-        True,
-        "h_best",
+        "the highest H that any threshold could reach",
+        choice="h_best",
     ),
     Metric(
         "h_softmax5",
         "H at the 5th percentile",
         "H at the 5th percentile of the softmax confidence of correct validation images, a common rule.",
-        True,
-        "h_softmax5",
+        "H with a common rule for the threshold",
+        choice="h_softmax5",
     ),
-    Metric("h_u_oracle", "H-U oracle", "H oracle on the images of the held-out domain only.", True, "h_oracle"),
-    Metric("h_u_fixed", "H-U fixed on validation", "H fixed on validation, on the held-out domain.", True, "h_fixed"),
     Metric(
-        "auroc", "AUROC", "How well confidence ranks known above open images; without a threshold; 50 is chance level."
+        "h_u_oracle",
+        "H-U oracle",
+        "H oracle on the images of the held-out domain only.",
+        "H oracle on the domain that it never saw",
+        choice="h_oracle",
+    ),
+    Metric(
+        "h_u_fixed",
+        "H-U fixed on validation",
+        "H fixed on validation, on the held-out domain.",
+        "H of the model as you would use it, on the domain that it never saw",
+        choice="h_fixed",
+    ),
+    Metric(
+        "auroc",
+        "AUROC",
+        "How well confidence ranks known above open images; without a threshold; 50 is chance level.",
+        "how often it is more confident on an image of a class it knows than on one of a class it does not; 50 is a "
+        "coin toss",
     ),
     Metric(
         "oscr",
         "OSCR",
         "Area under the curve of correct classification against false acceptance of open images; without a threshold.",
+        "how many known images it names right while it turns unknown ones away, over all thresholds",
     ),
-    Metric("many", "Many", "Accuracy on classes with many training images.", True, "shots"),
-    Metric("medium", "Medium", "Accuracy on classes between many and few.", True, "shots"),
-    Metric("few", "Few", "Accuracy on classes with few training images.", True, "shots"),
-    Metric("seen_pairs", "Seen pairs", "Accuracy on images whose class had training images in the same domain."),
+    Metric(
+        "many",
+        "Many",
+        "Accuracy on classes with many training images.",
+        "how many of 100 images it names right, for classes with more than 100 training images",
+        choice="shots",
+    ),
+    Metric(
+        "medium",
+        "Medium",
+        "Accuracy on classes between many and few.",
+        "the same for classes with 20 to 100 training images",
+        choice="shots",
+    ),
+    Metric(
+        "few",
+        "Few",
+        "Accuracy on classes with few training images.",
+        "the same for classes with fewer than 20 training images",
+        choice="shots",
+    ),
+    Metric(
+        "seen_pairs",
+        "Seen pairs",
+        "Accuracy on images whose class had training images in the same domain.",
+        "how many of 100 it names right where training showed it this class in this domain",
+    ),
     Metric(
         "unseen_pairs",
         "Unseen pairs",
         "Accuracy on images whose class had training images, but not in the same domain; all in the held-out one.",
+        "the same where training showed it the class, but not in this domain",
     ),
     Metric(
         "unseen_pairs_sources",
         "Unseen pairs in sources",
         "The same within the source domains: low if a model mistakes the style of a domain for the class.",
+        "the same within the domains that it was trained on",
     ),
-    Metric("ece", "ECE", "Expected calibration error: how far confidence is from accuracy; lower is better.", False),
-    Metric("macro_accuracy", "Macro", "Mean over classes of the accuracy in each: every class has the same weight."),
+    Metric(
+        "ece",
+        "ECE",
+        "Expected calibration error: how far confidence is from accuracy; lower is better.",
+        "by how many points its stated confidence is off on average; lower is better",
+        higher_is_better=False,
+    ),
 )
 
 METRICS = {metric.key: metric for metric in _ALL}
 MAIN = tuple(METRICS[key] for key in ("acc_u", "acc", "h_oracle"))
-DETAIL = tuple(metric for metric in _ALL if metric not in MAIN)
+UNEVEN_MAIN = tuple(METRICS[key] for key in ("acc_u", "macro_u", "acc", "macro_accuracy", "h_oracle"))

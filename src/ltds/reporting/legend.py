@@ -7,11 +7,25 @@ from collections.abc import Iterable
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison import comparisons
 from ltds.reporting.comparison_table import ComparisonTable, comparison_table
+from ltds.reporting.cost import HEADINGS, Cost, times_are_noise
 from ltds.reporting.dataset import Dataset
-from ltds.reporting.result_table import MISSING, ResultTable, detail_table, main_table
+from ltds.reporting.result_table import MISSING, TOO_FEW, ResultTable, detail_table, main_table
+from ltds.reporting.sample_size import FEWEST, WIDEST
 
 SPREAD = "Mean ± sample standard deviation over seeds, in percent; averages use the seeds that have every domain."
-RANKS = "Best in bold, second underlined, if two or more methods have a value; values of one seed are never marked."
+RANKS = (
+    "Best in bold, second underlined, if two or more methods have a value; values of one seed or of too few images are "
+    "never marked."
+)
+FEW_IMAGES = (
+    f"{TOO_FEW} too few images to trust the number: fewer than {FEWEST}, or chance alone moves it by more than "
+    f"{WIDEST:.0f} points (95 % interval)."
+)
+IMAGES = (
+    "Test images: how many each number rests on; H, AUROC and OSCR compare known with open images and rest on the "
+    "smaller kind."
+)
+IMAGES_ROW = "Test images"
 ONE_SEED = "† one seed: its spread is unknown."
 NO_VALUE = f"{MISSING} no value."
 ORACLE = "H oracle: the best of ten thresholds, chosen on the test labels."
@@ -19,6 +33,7 @@ COST = (
     "Cost: parameters of all networks, and the median time of a training step without loading and validation; times "
     "depend on the machine and on its load."
 )
+NOISE = "The step times overlap (from the first to the third quartile of the steps): they show no difference."
 
 
 def legend(tables: Iterable[ResultTable]) -> list[str]:
@@ -31,9 +46,12 @@ def legend(tables: Iterable[ResultTable]) -> list[str]:
         (SPREAD, True),
         (RANKS, any(cell.mark for cell in cells)),
         (ONE_SEED, any(cell.seeds == 1 for cell in cells)),
-        (NO_VALUE, any(cell.mean is None for cell in cells) or any(None in (c.parameters, c.seconds) for c in costs)),
+        (FEW_IMAGES, any(cell.too_few for cell in cells)),
+        (NO_VALUE, any(cell.mean is None for cell in cells) or any(_missing_cost(table) for table in shown)),
+        (IMAGES, any(any(table.images) for table in shown)),
         (ORACLE, has_oracle),
         (COST, bool(costs)),
+        (NOISE, any(times_are_noise(table.costs) for table in shown)),
     )
     return [sentence for sentence, needed in sentences if needed]
 
@@ -48,6 +66,21 @@ def comparison_tables(dataset: Dataset, reference: str | None = None) -> list[Co
     return [comparison_table(comparison) for comparison in comparisons(dataset, reference)]
 
 
+def cost_headings(table: ResultTable) -> tuple[str, ...]:
+    """The headings of the cost, without those of which no row has a value."""
+    return tuple(HEADINGS[i] for i in _cost_columns(table.costs))
+
+
 def cost_texts(table: ResultTable, missing: str) -> list[tuple[str, ...]]:
-    """The last cells of each row; empty if the table has no costs."""
-    return [cost.texts(missing) for cost in table.costs] or [() for _ in table.rows]
+    """The last cells of each row, under `cost_headings`; empty if the table has no costs."""
+    shown = _cost_columns(table.costs)
+    return [tuple(cost.texts(missing)[i] for i in shown) for cost in table.costs] or [() for _ in table.rows]
+
+
+def _cost_columns(costs: Iterable[Cost]) -> list[int]:
+    values = [(cost.parameters, cost.seconds) for cost in costs]
+    return [i for i in range(len(HEADINGS)) if any(row[i] is not None for row in values)]
+
+
+def _missing_cost(table: ResultTable) -> bool:
+    return any((c.parameters, c.seconds)[i] is None for c in table.costs for i in _cost_columns(table.costs))

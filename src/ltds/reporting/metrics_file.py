@@ -68,7 +68,16 @@ def read_metrics(directory: RunDirectory, task: Task) -> RunMetrics:
     mismatch = _mismatch(metrics, task)
     if mismatch:
         raise CheckpointError(expected(f"'{file}'", "about the task in task.json", mismatch, remedy))
-    return metrics
+    return metrics.model_copy(update={"summary": {**metrics.summary, "macro_u": _macro_u(metrics, task)}})
+
+
+def _macro_u(metrics: RunMetrics, task: Task) -> float | None:
+    """Mean over known classes of the accuracy on the held-out domain; None without one or without its images."""
+    if metrics.pairs is None or task.held_out is None:
+        return None
+    row = metrics.pairs.accuracy[task.domains.index(task.held_out)]
+    known = [value for c, value in enumerate(row) if c not in task.open_classes and value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _mismatch(metrics: RunMetrics, task: Task) -> str:
@@ -78,7 +87,8 @@ def _mismatch(metrics: RunMetrics, task: Task) -> str:
     unknown = [row.name for row in metrics.per_class if row.name not in task.classes]
     if unknown:
         return f"the unknown class '{unknown[0]}'"
-    for matrix in (metrics.pairs.accuracy, metrics.pairs.seen) if metrics.pairs else ():
+    pairs = metrics.pairs
+    for matrix in (pairs.accuracy, pairs.seen, *([pairs.images] if pairs.images else [])) if pairs else ():
         if len(matrix) != len(task.domains) or {len(row) for row in matrix} != {len(task.classes)}:
             return f"pairs that are not (domains, classes) = ({len(task.domains)}, {len(task.classes)})"
     return ""

@@ -8,19 +8,24 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ltds.evaluation.significance import summary
-from ltds.reporting.cost import Cost, cost_of
+from ltds.reporting.cost import Cost, any_cost, cost_of
 from ltds.reporting.dataset import Dataset
-from ltds.reporting.glossary import DETAIL, MAIN, Metric
+from ltds.reporting.glossary import MAIN, METRICS, UNEVEN_MAIN, Metric
 from ltds.reporting.run import Run
+from ltds.reporting.sample_size import Sample, is_uneven, over_domains, sample_of
 
 AVERAGE = "Average"
 MISSING = "\u2013"  # an en dash
+TOO_FEW = "\u2021"  # a double dagger
 Mark = Literal["", "best", "second"]
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """Mean, sample standard deviation and 95 % interval over `seeds` seeds, in percent; None: no value."""
+    """Mean, sample standard deviation and 95 % interval over `seeds` seeds, in percent; None: no value.
+
+    `sample`: the test images behind it, if they are known.
+    """
 
     mean: float | None
     std: float | None
@@ -28,12 +33,21 @@ class TableCell:
     mark: Mark = ""
     low: float | None = None
     high: float | None = None
+    sample: Sample | None = None
 
-    def text(self, plus_minus: str = " ± ", one_seed: str = "†", missing: str = MISSING) -> str:
-        """The cell with one decimal, as every format prints it; a single seed is marked with `one_seed`."""
+    @property
+    def too_few(self) -> bool:
+        """Whether it has a value that rests on too few images."""
+        return self.mean is not None and self.sample is not None and self.sample.too_few
+
+    def text(self, plus_minus: str = " ± ", one_seed: str = "†", missing: str = MISSING, too_few: str = TOO_FEW) -> str:
+        """The cell with one decimal, as every format prints it, with the marks of one seed and of too few images."""
         if self.mean is None:
             return missing
-        return f"{self.mean:.1f}{one_seed}" if self.std is None else f"{self.mean:.1f}{plus_minus}{self.std:.1f}"
+        mark = too_few if self.too_few else ""
+        if self.std is None:
+            return f"{self.mean:.1f}{one_seed}{mark}"
+        return f"{self.mean:.1f}{plus_minus}{self.std:.1f}{mark}"
 
 
 @dataclass(frozen=True)
@@ -60,22 +74,33 @@ class ResultTable:
         return [(name, sum(column.group == name for column in self.columns)) for name in names]
 
     @property
+    def images(self) -> tuple[str, ...]:
+        """The test images behind each column, the same for every row; a range if the rows differ."""
+        return tuple(_images(cells[i].sample for _, cells in self.rows) for i in range(len(self.columns)))
+
+    @property
     def has_spread(self) -> bool:
         return any(cell.std is not None for _, cells in self.rows for cell in cells)
+
+
+def main_metrics(dataset: Dataset) -> tuple[Metric, ...]:
+    """The metrics of the paper's tables; where test images are uneven over classes, with the means over classes."""
+    return UNEVEN_MAIN if is_uneven(run for runs in dataset.rows.values() for run in runs) else MAIN
 
 
 def main_table(dataset: Dataset) -> ResultTable:
     """The paper's table: Acc-U, Acc and H (oracle) of each held-out domain, then their averages; then the cost."""
     averaged = (AVERAGE,) if len(dataset.held_out_only) > 1 else ()
-    columns = [Column(group, metric) for group in (*dataset.held_out, *averaged) for metric in MAIN]
+    columns = [Column(group, metric) for group in (*dataset.held_out, *averaged) for metric in main_metrics(dataset)]
     costs = tuple(cost_of(runs) for runs in dataset.rows.values())
-    return replace(_table(dataset, dataset.name, columns), costs=costs)
+    return replace(_table(dataset, dataset.name, columns), costs=costs if any(map(any_cost, costs)) else ())
 
 
 def detail_table(dataset: Dataset) -> ResultTable:
     """All other metrics, averaged over the held-out domains."""
-    group = detail_group(dataset)
-    return _table(dataset, f"{dataset.name}: details", [Column(group, metric) for metric in DETAIL])
+    group, shown = detail_group(dataset), main_metrics(dataset)
+    columns = [Column(group, metric) for metric in METRICS.values() if metric not in shown]
+    return _table(dataset, f"{dataset.name}: details", columns)
 
 
 def detail_group(dataset: Dataset) -> str:
@@ -87,10 +112,27 @@ def cell_of(dataset: Dataset, label: str, column: Column) -> TableCell:
     """The cell of one row. An average uses only seeds that have a run for every held-out domain."""
     values = by_seed(dataset.rows[label], column.metric)
     if column.group != AVERAGE:
-        return cell(seeds[column.group] for seeds in values.values() if column.group in seeds)
+        made = cell(seeds[column.group] for seeds in values.values() if column.group in seeds)
+        return replace(made, sample=_sample(dataset.rows[label], column, made.mean))
     needed = dataset.held_out_only
     complete = [seeds for seeds in values.values() if all(domain in seeds for domain in needed)]
-    return cell(statistics.fmean(seeds[domain] for domain in needed) for seeds in complete)
+    made = cell(statistics.fmean(seeds[domain] for domain in needed) for seeds in complete)
+    parts = [_sample(dataset.rows[label], replace(column, group=domain), made.mean) for domain in needed]
+    known = [part for part in parts if part]
+    return replace(made, sample=over_domains(known, column.metric.key) if len(known) == len(needed) else None)
+
+
+def _sample(runs: Iterable[Run], column: Column, percent: float | None) -> Sample | None:
+    """The images behind a cell of one held-out domain: all seeds have the same, or else the fewest count."""
+    if percent is None:
+        return None
+    of_runs = (sample_of(run, column.metric.key, percent) for run in runs if run.held_out == column.group)
+    return min((sample for sample in of_runs if sample), key=lambda sample: sample.images, default=None)
+
+
+def _images(samples: Iterable[Sample | None]) -> str:
+    known = sorted({(sample.images, sample.text) for sample in samples if sample})
+    return "" if not known else known[0][1] if len(known) == 1 else f"{known[0][0]:,} to {known[-1][1]}"
 
 
 def by_seed(runs: Iterable[Run], metric: Metric) -> dict[int, dict[str, float]]:
@@ -114,8 +156,8 @@ def cell(fractions: Iterable[float]) -> TableCell:
 def ranked(cells: Sequence[TableCell], higher_is_better: bool) -> list[TableCell]:
     """The cells of a column, marked best and second if two or more have a value.
 
-    Values that are printed the same count as equal. A value of one seed can be the best, but it is never marked,
-    because it may be luck.
+    Values that are printed the same count as equal. A value of one seed, or of too few images, can be the best, but it
+    is never marked, because it may be luck.
     """
     means = [round(c.mean, 1) for c in cells if c.mean is not None]
     if len(means) < 2:
@@ -125,14 +167,18 @@ def ranked(cells: Sequence[TableCell], higher_is_better: bool) -> list[TableCell
     if means.count(order[0]) == 1 and len(order) > 1:
         marks[order[1]] = "second"
     return [
-        replace(c, mark=marks.get(round(c.mean, 1), "")) if c.mean is not None and c.seeds > 1 else c for c in cells
+        replace(c, mark=marks.get(round(c.mean, 1), "")) if c.mean is not None and c.seeds > 1 and not c.too_few else c
+        for c in cells
     ]
 
 
 def _table(dataset: Dataset, title: str, columns: Sequence[Column]) -> ResultTable:
-    by_column = [
-        ranked([cell_of(dataset, label, column) for label in dataset.rows], column.metric.higher_is_better)
+    """The table without columns in which no row has a value."""
+    made = {
+        column: ranked([cell_of(dataset, label, column) for label in dataset.rows], column.metric.higher_is_better)
         for column in columns
-    ]
-    rows = tuple((label, tuple(column[i] for column in by_column)) for i, label in enumerate(dataset.rows))
-    return ResultTable(title, tuple(columns), rows)
+    }
+    filled = [column for column, cells in made.items() if any(cell.mean is not None for cell in cells)]
+    shown = filled or list(columns[:1])
+    rows = tuple((label, tuple(made[column][i] for column in shown)) for i, label in enumerate(dataset.rows))
+    return ResultTable(title, tuple(shown), rows)

@@ -8,9 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ltds.core.errors import CheckpointError
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
+from ltds.evaluation.arrays import IntArray
 from ltds.reporting.journal_file import read_journal
 from ltds.reporting.metrics_file import RunMetrics, read_metrics
 
@@ -31,6 +34,12 @@ class Run:
     def journal(self) -> tuple[dict[str, Any], ...]:
         """The lines of the journal, thinned out; empty without a journal. Read on first use."""
         return tuple(read_journal(self.directory.journal_file))
+
+    @cached_property
+    def test_images(self) -> IntArray | None:
+        """(all domains, C) test images of each pair; None if the run did not record them."""
+        pairs = self.metrics.pairs
+        return np.asarray(pairs.images, dtype=np.int64) if pairs and pairs.images else None
 
     @property
     def path(self) -> Path:

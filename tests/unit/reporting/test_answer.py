@@ -17,7 +17,7 @@ def test_two_seeds_are_a_hint(grid: Collection) -> None:
     found = answer(grid.datasets[0])
     assert found.leader == "dc"
     assert found.verdict == (
-        "dc is ahead with 37.0 ± 2.1 % Acc-U on average over 2 held-out domains (160 test images), 5.5 points above "
+        "dc is ahead with 37.0 ± 2.1 % Acc-U on average over 2 held-out domains (800 test images), 5.5 points above "
         "agg (31.5 ± 2.1 %)."
     )
     assert found.certainty == (
@@ -30,7 +30,7 @@ def test_one_seed_cannot_tell(make_run, runs: Path) -> None:
     make_run("agg", acc_u=0.2)
     make_run("dc", acc_u=0.9)
     found = ask(runs)
-    assert found.verdict == "dc is ahead with 90.0 % Acc-U on photo (80 test images), 70.0 points above agg (20.0 %)."
+    assert found.verdict == "dc is ahead with 90.0 % Acc-U on photo (400 test images), 70.0 points above agg (20.0 %)."
     assert found.certainty.startswith("With one seed this may be chance")
 
 
@@ -76,13 +76,13 @@ def test_methods_that_share_no_seed(make_run, runs: Path) -> None:
 def test_level_methods(make_run, runs: Path) -> None:
     make_run("agg", acc_u=0.5)
     make_run("dc", acc_u=0.5)
-    assert ask(runs).verdict == "agg and dc are level at 50.0 % Acc-U on photo (80 test images)."
+    assert ask(runs).verdict == "agg and dc are level at 50.0 % Acc-U on photo (400 test images)."
 
 
 def test_a_lone_method_has_nothing_to_beat(make_run, runs: Path) -> None:
     make_run("agg", acc_u=0.5)
     found = ask(runs)
-    assert found.verdict == "agg reaches 50.0 % Acc-U on photo (80 test images); no other method has this number."
+    assert found.verdict == "agg reaches 50.0 % Acc-U on photo (400 test images); no other method has this number."
     assert "nothing to compare it with" in found.certainty
     assert "One seed" in found.certainty
 

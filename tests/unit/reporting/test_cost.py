@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from ltds.reporting.collection import Collection, collect
-from ltds.reporting.cost import Cost, cost_of, median_step, short_count, short_seconds
+from ltds.reporting.cost import Cost, cost_of, median_step, short_count, short_seconds, times_are_noise
 from ltds.reporting.formats.csv_table import csv_table
 from ltds.reporting.formats.html.page import render
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.formats.terminal import cost_rows
-from ltds.reporting.legend import COST, NO_VALUE, legend
+from ltds.reporting.legend import COST, NO_VALUE, NOISE, cost_headings, cost_texts, legend
 from ltds.reporting.result_table import MISSING, detail_table, main_table
 
 
@@ -100,17 +100,43 @@ def test_the_page_sorts_by_cost(priced: Collection) -> None:
 
 def test_not_recorded_is_missing(make_run, runs: Path) -> None:
     path = make_run("agg")
+    make_run("dc", seconds=0.5)
     (path / "environment.json").unlink()
     (path / "log.jsonl").unlink()
     found = collect([runs])
     table = main_table(found.datasets[0])
-    assert table.costs == (Cost(None, None),)
+    assert table.costs == (Cost(None, None), Cost(12345, 0.5))
     assert NO_VALUE in legend([table])
     line = next(line for line in markdown_table(found).splitlines() if line.startswith("| agg |"))
     assert line.endswith(f"| {MISSING} | {MISSING} |")
     assert "& -- & -- \\\\" in latex_table(found)
     assert next(csv.DictReader(io.StringIO(csv_table(found))))["parameters"] == ""
     assert render(found).count(f'<td data-value=""><span class="none">{MISSING}') >= 2
+
+
+def test_a_cost_that_no_run_recorded_has_no_column(make_run, runs: Path) -> None:
+    path = make_run("agg")
+    (path / "log.jsonl").unlink()
+    table = main_table(collect([runs]).datasets[0])
+    assert (cost_headings(table), cost_texts(table, "")) == (("Parameters",), [("12.3 k",)])
+    (path / "environment.json").unlink()
+    assert main_table(collect([runs]).datasets[0]).costs == ()
+
+
+def test_times_that_overlap_are_noise(priced: Collection, make_run, runs: Path) -> None:
+    """agg took 0.1 to 0.9 s, dc 1 to 2 s: they differ; a third method from 0.5 to 1.5 s overlaps with each, not all."""
+    costs = main_table(priced.datasets[0]).costs
+    assert [cost.spread for cost in costs] == [(0.1, 0.9), (1.0, 2.0)]
+    assert not times_are_noise(costs)
+    assert NOISE not in legend([main_table(priced.datasets[0])])
+    between = Cost(1, 1.0, (0.5, 1.5))
+    assert not times_are_noise([*costs, between])
+    assert times_are_noise([costs[0], between])
+    assert not times_are_noise([between])
+    make_run("late", dataset="other", seconds=0.3)
+    make_run("later", dataset="other", seconds=0.3)
+    (other,) = (d for d in collect([runs]).datasets if d.name == "other")
+    assert NOISE in legend([main_table(other)])
 
 
 @pytest.mark.parametrize(

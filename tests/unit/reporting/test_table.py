@@ -41,11 +41,16 @@ def test_headings_say_percent_and_oracle(grid: Collection) -> None:
     assert "H fixed on validation %" in detail
 
 
-def test_detail_of_an_undefined_metric_is_missing_not_zero(grid: Collection) -> None:
-    table = detail_table(grid.datasets[0])
-    place = [column.metric.key for column in table.columns].index("unseen_pairs")
-    assert [cells[place].text() for _, cells in table.rows] == [MISSING, MISSING]
-    assert f"{MISSING} no value." in markdown_table(grid)
+def test_an_undefined_metric_is_missing_not_zero_and_an_empty_column_goes(make_run, runs: Path) -> None:
+    make_run("agg", summary={"unseen_pairs": 0.2})
+    make_run("dc")
+    found = collect([runs])
+    table = detail_table(found.datasets[0])
+    keys = [column.metric.key for column in table.columns]
+    assert [cells[keys.index("unseen_pairs")].text() for _, cells in table.rows] == ["20.0†", MISSING]
+    assert f"{MISSING} no value." in markdown_table(found)
+    assert "unseen_pairs_sources" not in keys
+    assert "h_best" not in keys
 
 
 def test_one_seed_is_marked_and_never_bold(make_run, runs: Path) -> None:
@@ -78,8 +83,9 @@ def test_average_takes_only_seeds_with_every_domain(make_run, runs: Path) -> Non
 def test_one_held_out_domain_needs_no_average_and_none_held_out_has_no_acc_u(make_run, runs: Path) -> None:
     make_run("agg", None, acc_u=None)
     table = main_table(collect([runs]).datasets[0])
-    assert table.groups == [("none held out", 3)]
-    assert [c.text() for c in table.rows[0][1]] == [MISSING, "50.0†", "40.0†"]
+    assert table.groups == [("none held out", 2)]
+    assert [column.metric.key for column in table.columns] == ["acc", "h_oracle"]
+    assert [c.text() for c in table.rows[0][1]] == ["50.0†", "40.0†"]
 
 
 def marks(means: list[float | None], higher: bool = True, seeds: int = 2) -> list[str]:
@@ -110,7 +116,7 @@ def test_cell_uses_the_sample_deviation() -> None:
 
 def test_csv_has_every_number_and_empty_where_missing(grid: Collection) -> None:
     rows = list(csv.DictReader(io.StringIO(csv_table(grid))))
-    assert len(rows) == 2 * 3 * 18
+    assert len(rows) == 2 * 3 * 19
     found = {(r["method"], r["held_out"], r["metric"]): r for r in rows}
     assert found["agg", "photo", "acc_u"]["mean_percent"] == "42.0000"
     assert found["agg", "photo", "acc_u"]["std_percent"] == "2.8284"
@@ -155,7 +161,13 @@ def test_terminal_rows(grid: Collection, make_run, runs: Path) -> None:
     header, rows = terminal_rows(grid)
     assert header == ["Method", "Held out", "Acc-U %", "Acc %", "H oracle %", "Seeds"]
     assert rows[0] == ["agg", "photo", "42.0 ± 2.8", "50.0 ± 0.0", "40.0 ± 0.0", "2"]
-    assert [r[:2] for r in rows[3:]] == [["dc", "photo"], ["dc", "sketch"], ["dc", "Average"]]
+    assert [r[:2] for r in rows[3:6]] == [["dc", "photo"], ["dc", "sketch"], ["dc", "Average"]]
+    # 50 of each of eight classes, of which no run has an open one: H has no images of it
+    assert rows[6:] == [
+        ["Test images", "photo", "400", "1,200", "", ""],
+        ["Test images", "sketch", "400", "1,200", "", ""],
+        ["Test images", "Average", "800", "1,200", "", ""],
+    ]
     assert rows[2][:3] == ["agg", "Average", "31.5 ± 2.1"]
     make_run("agg", dataset="other")
     header, rows = terminal_rows(collect([runs]))

@@ -11,7 +11,7 @@ from ltds.reporting.cost import cost_of
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.paper.matching import printed_value
-from ltds.reporting.result_table import AVERAGE, Column, cell_of
+from ltds.reporting.result_table import AVERAGE, Column, TableCell, cell_of
 
 NAMES = ("dataset", "method", "held_out", "metric")
 NUMBERS = ("mean_percent", "std_percent", "seeds", "low_percent", "high_percent", "printed_percent")
@@ -26,6 +26,7 @@ COMPARED = (
     "lost",
     "mean_rank",
 )
+SAMPLES = ("images", "images_kind", "images_half_width", "too_few_images")
 COSTS = ("parameters", "seconds_per_step")
 
 
@@ -36,7 +37,7 @@ def csv_table(collection: Collection, reference: str | None = None) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*NAMES, *NUMBERS, *COMPARED, *COSTS])
+    writer.writerow([*NAMES, *NUMBERS, *SAMPLES, *COMPARED, *COSTS])
     for dataset in collection.datasets:
         compared = {
             (row.label, table.group, table.metric.key): (table.reference, row)
@@ -50,7 +51,7 @@ def csv_table(collection: Collection, reference: str | None = None) -> str:
                 names = (dataset.name, label, column.group, column.metric.key)
                 numbers = (cell.mean, cell.std, cell.seeds, cell.low, cell.high, printed_value(dataset, label, column))
                 against = _difference(*compared.get(names[1:], (None, None)))
-                rest = map(_plain, (*against, cost.parameters, cost.seconds))
+                rest = map(_plain, (*_sample(cell), *against, cost.parameters, cost.seconds))
                 writer.writerow([*map(_csv_text, names), *map(_percent, numbers), *rest])
     return out.getvalue()
 
@@ -58,6 +59,14 @@ def csv_table(collection: Collection, reference: str | None = None) -> str:
 def groups_of(dataset: Dataset) -> tuple[str, ...]:
     """The held-out domains, and the average if there are several."""
     return (*dataset.held_out, *([AVERAGE] if len(dataset.held_out_only) > 1 else []))
+
+
+def _sample(cell: TableCell) -> tuple[str | float | None, ...]:
+    """The test images behind the cell, see `sample_size`."""
+    if cell.sample is None:
+        return (None,) * len(SAMPLES)
+    kind = cell.sample.kind or "known"
+    return cell.sample.images, kind, cell.sample.half_width, "yes" if cell.too_few else "no"
 
 
 def _difference(reference: str | None, row: ComparisonRow | None) -> tuple[str | float | None, ...]:

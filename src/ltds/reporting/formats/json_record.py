@@ -32,6 +32,7 @@ def record(collection: Collection, reference: str | None = None) -> dict[str, An
         "unit": "percent",
         "interval": {"level": LEVEL, "draws": DRAWS, "cells": "percentile bootstrap over seeds",
                      "differences": "bootstrap over held-out domains, then seeds within each"},
+        "images": "test images behind a number; half_width: half of the 95 % interval that chance over images allows",
         "test": "Wilcoxon signed-rank over (held-out, seed) pairs; p_holm corrects over the methods of one comparison",
         "datasets": [_dataset(dataset, reference) for dataset in collection.datasets],
         "runs": {str(run.path): _run(run) for run in collection.runs},
@@ -69,6 +70,8 @@ def _cells(dataset: Dataset) -> Iterator[dict[str, Any]]:
                     "low": cell.low,
                     "high": cell.high,
                     "seeds": cell.seeds,
+                    "images": asdict(cell.sample) if cell.sample else None,
+                    "too_few_images": cell.too_few if cell.sample else None,
                     "printed": printed_value(dataset, label, Column(group, metric)),
                     "runs": [str(run.path) for run in _behind(dataset, runs, group, metric.key)],
                 }

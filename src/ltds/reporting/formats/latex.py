@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison_table import ComparisonTable
-from ltds.reporting.cost import HEADINGS
-from ltds.reporting.legend import comparison_tables, cost_texts, legend
-from ltds.reporting.result_table import MISSING, ResultTable, TableCell, detail_table, main_table
+from ltds.reporting.legend import IMAGES_ROW, comparison_tables, cost_headings, cost_texts, legend
+from ltds.reporting.result_table import MISSING, TOO_FEW, ResultTable, TableCell, detail_table, main_table
 
 
 def latex_table(collection: Collection, reference: str | None = None) -> str:
@@ -22,7 +21,7 @@ def latex_table(collection: Collection, reference: str | None = None) -> str:
 
 def _results(table: ResultTable) -> list[str]:
     lines = _head(table.title, legend([table]))
-    cost_names = HEADINGS if table.costs else ()
+    cost_names = cost_headings(table)
     lines += [f"\\begin{{tabular}}{{l{'c' * len(table.columns)}{'r' * len(cost_names)}}}", "\\toprule"]
     groups, rules, first = [], [], 2
     for name, span in [*table.groups, *([("Cost", len(cost_names))] if cost_names else [])]:
@@ -34,6 +33,9 @@ def _results(table: ResultTable) -> list[str]:
     lines.append(f"\\textbf{{Method}} & {' & '.join(headings)} \\\\ \\midrule")
     for (label, cells), cost in zip(table.rows, cost_texts(table, "--"), strict=True):
         lines.append(f"{latex_text(label)} & {' & '.join([*map(_cell, cells), *cost])} \\\\")
+    if any(table.images):
+        images = [*map(latex_text, table.images), *[""] * len(cost_names)]
+        lines.append(f"\\midrule {IMAGES_ROW} & {' & '.join(images)} \\\\")
     return [*lines, *_END]
 
 
@@ -59,8 +61,9 @@ def _signed(field: str) -> str:
 
 
 def _cell(cell: TableCell) -> str:
-    text = cell.text(plus_minus="{\\scriptsize\\,$\\pm$\\,", one_seed="$^\\dagger$", missing="--")
+    text = cell.text("{\\scriptsize\\,$\\pm$\\,", one_seed="$^\\dagger$", missing="--", too_few="")
     text += "}" if cell.std is not None else ""
+    text += "$^\\ddagger$" if cell.too_few else ""
     return {"best": f"\\textbf{{{text}}}", "second": f"\\underline{{{text}}}", "": text}[cell.mark]
 
 
@@ -73,6 +76,7 @@ _LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
     "|": "\\textbar{}",
     "±": "$\\pm$",
     "†": "$^\\dagger$",
+    TOO_FEW: "$^\\ddagger$",
     MISSING: "--",
     "…": "\\ldots{}",
     "\n": " ",

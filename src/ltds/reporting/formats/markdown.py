@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison_table import ComparisonTable, sentences
-from ltds.reporting.cost import HEADINGS
-from ltds.reporting.legend import comparison_tables, cost_texts, legend
+from ltds.reporting.legend import IMAGES_ROW, comparison_tables, cost_headings, cost_texts, legend
 from ltds.reporting.result_table import MISSING, ResultTable, TableCell, detail_table, main_table
 
 
@@ -32,15 +31,17 @@ def _results(table: ResultTable) -> list[str]:
         f"{markdown_text(column.group)} {column.metric.heading}" if grouped else column.metric.heading
         for column in table.columns
     ]
-    names += HEADINGS if table.costs else ()
+    names += cost_headings(table)
     over = "" if grouped else f" ({markdown_text(table.groups[0][0])})"
     lines = [f"## {markdown_text(table.title)}{over}", "", _line(["Method", *names])]
     lines.append(_line([":--", *["--:"] * len(names)]))
     costs = cost_texts(table, MISSING)
-    return lines + [
+    lines += [
         _line([markdown_text(label), *map(_cell, cells), *cost])
         for (label, cells), cost in zip(table.rows, costs, strict=True)
     ]
+    images = [_line([f"*{IMAGES_ROW}*", *table.images, *[""] * len(cost_headings(table))])]
+    return lines + (images if any(table.images) else [])
 
 
 def _comparison(table: ComparisonTable) -> list[str]:
