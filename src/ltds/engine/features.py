@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import RunDirectory
 from ltds.engine.session import Session
 from ltds.evaluation.features import FeatureTable, drawn_rows, to_float16
+from ltds.evaluation.mistakes import worst_mistakes
 from ltds.evaluation.retrieval import retrieval_examples
+from ltds.evaluation.table import PredictionTable
 from ltds.evaluation.thumbnails import make_thumbnails, save_thumbnails
 from ltds.stats.frechet import pairwise_frechet
 
@@ -43,13 +44,18 @@ def sample_features(session: Session, progress: Progress = SILENT) -> FeatureTab
     )
 
 
-def store_thumbnails(session: Session, table: FeatureTable, file: Path) -> None:
-    """Save small copies of the test images that figures show; no file for a method without a semantic space."""
+def store_thumbnails(session: Session, table: FeatureTable, run: RunDirectory) -> None:
+    """Save small copies of the test images that a report shows: nearest neighbours, and the worst stored mistakes.
+
+    No file if there is no such image that can be read.
+    """
     shown = {i for example in retrieval_examples(table, session.task) for i in (example.query, *example.neighbours)}
-    rows = [int(table.rows[i]) for i in sorted(shown)]
+    test = run.predictions_file("test")
+    wrong = worst_mistakes(PredictionTable.load(test), session.task) if test.is_file() else []
+    rows = sorted({*(int(table.rows[i]) for i in shown), *(mistake.row for mistake in wrong)})
     images = make_thumbnails((row, session.manifest.root / session.manifest.paths[row]) for row in rows)
     if images:
-        save_thumbnails(file, images)
+        save_thumbnails(run.thumbnails_file, images)
 
 
 def domain_distances(session: Session) -> dict[str, float]:

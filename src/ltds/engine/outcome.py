@@ -30,7 +30,7 @@ def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> 
             predict_split(session, split, progress).save(run.predictions_file(split))
     features = sample_features(session, progress)
     features.save(run.features_file)
-    store_thumbnails(session, features, run.thumbnails_file)
+    store_thumbnails(session, features, run)
     metrics = evaluate(run)
     run.write_model(model_record(session, metrics))
     run.mark_done()
