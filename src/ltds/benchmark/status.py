@@ -8,12 +8,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from ltds.benchmark.grid import GridCell
 from ltds.core.errors import ConfigError, LtdsError
 from ltds.core.files import write_json
 from ltds.core.runs import RunDirectory
+
+if TYPE_CHECKING:  # a grid knows the methods, and these need torch
+    from ltds.benchmark.grid import GridCell
 
 CellState = Literal["done", "failed", "running", "stopped", "waiting"]
 SILENCE = 120.0  # seconds without a new line in its journal after which a run counts as stopped

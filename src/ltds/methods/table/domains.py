@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ltds.methods.agg import Agg
-from ltds.methods.cumix import Cumix
-from ltds.methods.daml import Daml
 from ltds.methods.entry import BOTH, DOMAINS, MethodEntry
-from ltds.methods.epi_fcr import EpiFcr
 from ltds.methods.papers import LI_EPISODIC, LTDS, MANCINI, REN, SHU, ZHOU
+
+# Classes by name, so that the methods can be listed without torch.
+AGG = "ltds.methods.agg:Agg"
+CUMIX = "ltds.methods.cumix:Cumix"
+DAML = "ltds.methods.daml:Daml"
+EPI_FCR = "ltds.methods.epi_fcr:EpiFcr"
 
 _EPISODES = "One pass is without gradient. One network predicts; the others only help to train it."
 _TOGETHER = "All domains in one forward pass."
@@ -19,7 +21,7 @@ _CUMIX_WEIGHTS = {"samples": 3 / 6.1, "features": 3 / 6.1, "images": 0.1 / 6.1}
 ENTRIES = (
     MethodEntry(
         "epi-fcr",
-        EpiFcr,
+        EPI_FCR,
         "backbone and classifier also trained with partners of other domains, and with a random classifier",
         group=DOMAINS,
         page="epi-fcr",
@@ -30,7 +32,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "mixstyle",
-        Agg,
+        AGG,
         "agg whose feature maps take on the styles of other images in training",
         {"mixstyle": {"p": 0.5}},
         group=DOMAINS,
@@ -40,7 +42,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "cumix",
-        Cumix,
+        CUMIX,
         "mixed images and features, first within a domain, later across domains",
         {"weights": _CUMIX_WEIGHTS},
         group=DOMAINS,
@@ -50,7 +52,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "cumix-embeddings",
-        Cumix,
+        CUMIX,
         "cumix with a projection and the class embeddings as its classifier",
         {"weights": _CUMIX_WEIGHTS, "semantic_head": True},
         group=DOMAINS,
@@ -60,7 +62,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "daml",
-        Daml,
+        DAML,
         "a network for each domain; mixed features, distillation, and meta-learning across domains",
         group=DOMAINS,
         page="daml",
@@ -71,7 +73,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "daml-warmup",
-        Daml,
+        DAML,
         "agg for the first part of the run, then daml from its weights at a tenth of the learning rate",
         {"warmup": 0.4},
         group=DOMAINS,
@@ -83,7 +85,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "mixstyle-bsce",
-        Agg,
+        AGG,
         "mixstyle with balanced softmax",
         {"mixstyle": {"p": 0.5}, "criterion": "bsce"},
         group=BOTH,
@@ -93,7 +95,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "epi-fcr-bsce",
-        EpiFcr,
+        EPI_FCR,
         "epi-fcr with balanced softmax",
         {"criterion": "bsce"},
         group=BOTH,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ltds.methods.agg import Agg
-from ltds.methods.crt import Decoupled
 from ltds.methods.entry import BASELINE, LONG_TAIL, MethodEntry
 from ltds.methods.papers import CHOU, KANG, LTDS, MENON, REN, TAN
-from ltds.methods.remix import Remix
+
+# Classes by name, so that the methods can be listed without torch.
+AGG = "ltds.methods.agg:Agg"
+DECOUPLED = "ltds.methods.crt:Decoupled"
+REMIX = "ltds.methods.remix:Remix"
 
 _HEAD = "A second, shorter phase trains the head alone: forward passes without a gradient for the backbone."
 _FITTED = "After training, one pass over the training or validation images."
@@ -14,7 +16,7 @@ _FITTED = "After training, one pass over the training or validation images."
 ENTRIES = (
     MethodEntry(
         "agg",
-        Agg,
+        AGG,
         "all source domains together, plain cross-entropy: the baseline",
         group=BASELINE,
         page="agg",
@@ -22,7 +24,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "agg-embeddings",
-        Agg,
+        AGG,
         "agg that also pulls features to the embedding of their class",
         {"z2s": 0.1},
         group=BASELINE,
@@ -32,7 +34,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "crt",
-        Decoupled,
+        DECOUPLED,
         "agg, then a new classifier trained alone on class-balanced samples",
         group=LONG_TAIL,
         page="crt",
@@ -41,7 +43,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "lws",
-        Decoupled,
+        DECOUPLED,
         "agg, then a learned scale for the logits of each class",
         {"head": "lws"},
         group=LONG_TAIL,
@@ -51,7 +53,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "tau-norm",
-        Decoupled,
+        DECOUPLED,
         "agg, then classifier rows divided by a power of their length, chosen on validation",
         {"head": "tau"},
         group=LONG_TAIL,
@@ -61,7 +63,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "ncm",
-        Decoupled,
+        DECOUPLED,
         "agg, then the class whose mean feature is nearest",
         {"head": "ncm"},
         group=LONG_TAIL,
@@ -71,7 +73,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "bsce",
-        Agg,
+        AGG,
         "balanced softmax: logits shifted by log class counts, pooled over domains",
         {"criterion": "bsce"},
         group=LONG_TAIL,
@@ -80,7 +82,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "equal",
-        Agg,
+        AGG,
         "softmax equalisation: samples of other classes do not push down the logits of rare ones",
         {"criterion": "equal"},
         group=LONG_TAIL,
@@ -89,7 +91,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "la",
-        Agg,
+        AGG,
         "logit adjustment by the counts of each domain, blended with a tenth of the pooled counts",
         {"criterion": {"name": "adjusted", "zero_count": "blend"}},
         group=LONG_TAIL,
@@ -98,7 +100,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "la-posthoc",
-        Agg,
+        AGG,
         "agg, its logits adjusted by the log class prior after training",
         {"posthoc_tau": 1.0},
         group=LONG_TAIL,
@@ -107,7 +109,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "remix",
-        Remix,
+        REMIX,
         "mixup over all domains, whose labels favour the rarer class",
         group=LONG_TAIL,
         page="remix",

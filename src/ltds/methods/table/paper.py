@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ltds.methods.agg import Agg
 from ltds.methods.entry import ABLATIONS, ANCESTORS, PAPER, MethodEntry
-from ltds.methods.isda import Isda
-from ltds.methods.masf import Masf
-from ltds.methods.meta_ltds import MetaLtds
 from ltds.methods.papers import DOU, LI_META, LTDS, WANG
+
+# Classes by name, so that the methods can be listed without torch.
+AGG = "ltds.methods.agg:Agg"
+ISDA = "ltds.methods.isda:Isda"
+MASF = "ltds.methods.masf:Masf"
+META_LTDS = "ltds.methods.meta_ltds:MetaLtds"
 
 _FIRST_ORDER = "Meta-train and meta-test have separate backward passes; first order keeps no graph of the inner step."
 _SECOND_ORDER = "Second order: the graph of the inner step is kept and differentiated, which costs time and memory."
@@ -45,7 +47,7 @@ def _ablation(letter: str, summary: str, settings: dict[str, Any], *, meta: bool
     summary = f"ablation {letter}: {summary}"
     return MethodEntry(
         f"ltds-{letter}",
-        MetaLtds,
+        META_LTDS,
         summary,
         settings,
         group=ABLATIONS,
@@ -64,7 +66,7 @@ def _only(*terms: str, criterion: str = "dc") -> dict[str, Any]:
 ENTRIES = (
     MethodEntry(
         "dc",
-        Agg,
+        AGG,
         "the paper's distribution calibrated loss (Eq. 2): counts of each domain",
         {"criterion": "dc"},
         group=PAPER,
@@ -73,7 +75,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "ltds",
-        MetaLtds,
+        META_LTDS,
         "the paper's method: meta-learning, visual-semantic mapping, guided augmentation",
         group=PAPER,
         page="ltds",
@@ -82,7 +84,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "ltds-paper",
-        MetaLtds,
+        META_LTDS,
         "ltds as the paper prints it: second order, constant strength, full covariance",
         _AS_PRINTED,
         group=PAPER,
@@ -92,7 +94,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "ltds-code",
-        MetaLtds,
+        META_LTDS,
         "ltds as the released code computes it, including its mistakes",
         _AS_RELEASED,
         group=PAPER,
@@ -114,7 +116,7 @@ ENTRIES = (
     _ablation("l", "neighbours' covariances unweighted", {"neighbour_weights": "none"}, meta=True),
     MethodEntry(
         "isda",
-        Isda,
+        ISDA,
         "implicit augmentation of features along the covariance of their class",
         group=ANCESTORS,
         page="isda",
@@ -122,7 +124,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "mldg",
-        MetaLtds,
+        META_LTDS,
         "meta-learning alone: a step on all domains but one must also help that one",
         {
             "criterion": "ce",
@@ -136,7 +138,7 @@ ENTRIES = (
     ),
     MethodEntry(
         "masf",
-        Masf,
+        MASF,
         "after a step on all domains but one, classes should agree over domains and form clusters",
         group=ANCESTORS,
         page="masf",

@@ -1,0 +1,58 @@
+"""Commands that need no network do not wait for torch to load."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ltds.data.manifest import Manifest
+from ltds.engine.loop import train
+from toy import recorded, toy_session
+
+# Several commands in one process, which saves starting Python for each.
+CODE = """
+import json, sys
+from ltds.cli.main import run
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["ltds", *words]
+    try:
+        run()
+    except SystemExit as stop:
+        assert not stop.code, (words, stop.code)
+    assert "torch" not in sys.modules, f"{words} loads torch"
+print("no torch")
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run in the folder of a benchmark."""
+    root = tmp_path_factory.mktemp("benchmark")
+    session = toy_session(toy, "agg")
+    train(session, recorded(session, root / "runs" / "first"))
+    cell = {"run": "first", "method": "agg", "held_out": "wax", "seed": 0}
+    (root / "cells.json").write_text(json.dumps([cell]))
+    return root
+
+
+def test_commands_that_need_no_network_do_not_load_torch(folder: Path) -> None:
+    run = str(folder / "runs" / "first")
+    commands = [
+        ["--help"],
+        ["train", "--help"],
+        ["methods"],
+        ["methods", "--paper", "1"],
+        ["evaluate", run],
+        ["report", run, "--out", str(folder / "report.html"), "--figures", str(folder / "figures")],
+        ["benchmark", "--status", str(folder)],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, json.dumps(commands)], capture_output=True, text=True, timeout=240, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("no torch")
+    assert (folder / "report.html").stat().st_size > 10_000
