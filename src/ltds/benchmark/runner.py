@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ltds.benchmark.grid import GridCell
 from ltds.benchmark.status import write_index
 from ltds.core.errors import CheckpointError
 from ltds.core.files import LockedError, locked
 from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.engine.same_images import image_content, require_same_images
 from ltds.engine.shared_data import prepare_shared_data, shared_data_key
 
 
@@ -48,7 +50,27 @@ def run_cells(
     if retry_failed:
         for cell in cells:
             cell.run.forget_failure()
+    _require_same_images(cells)
     left = [cell for cell in cells if not cell.run.done and cell.run.failure() is None]
     for config in {shared_data_key(cell.config): cell.config for cell in left}.values():
         prepare_shared_data(config, Manifest.read(Path(config.data.root)), progress)
     yield from executor.submit(left)
+
+
+def _require_same_images(cells: Sequence[GridCell]) -> None:
+    """Refuse to put runs on other images beside those that are here already: the directory's name does not tell."""
+    opened: dict[str, tuple[Manifest, str | None]] = {}
+    for cell in cells:
+        if cell.run.exists and not cell.config.data.features:
+            root = cell.config.data.root
+            if root not in opened:
+                manifest = Manifest.read(Path(root))
+                opened[root] = manifest, image_content(cell.config, manifest)
+            require_same_images(cell.run, _environment(cell.run), *opened[root])
+
+
+def _environment(run: RunDirectory) -> dict[str, Any]:
+    try:
+        return run.read_environment()
+    except CheckpointError:  # a damaged record fails its own cell, not the whole benchmark
+        return {}

@@ -52,11 +52,19 @@ def show(
 
 
 @app.command()
-def info(data: DatasetArgument) -> None:
+def info(
+    data: DatasetArgument,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also read every image, for a fingerprint of all of their bytes.")
+    ] = False,
+) -> None:
     """Describe a dataset: sizes, imbalance, and the classes that become open when a domain is held out.
 
     Example: ltds data info bestiary
+
+    Copies of a dataset have the same 'images' fingerprint, which runs record; --full compares two copies byte for byte.
     """
+    from ltds.data.content import full_content, sampled_content
     from ltds.data.datasets.opening import open_dataset
     from ltds.data.stylelist import missing_styles
 
@@ -67,6 +75,11 @@ def info(data: DatasetArgument) -> None:
     classes, domains = len(manifest.classes), len(manifest.domains)
     SCREEN.result(f"{manifest.name}: {len(manifest)} images, {classes} classes, {domains} domains")
     SCREEN.result(f"licence {manifest.licence}, checksum {manifest.checksum[:16]}, folder {manifest.root}")
+    content = sampled_content(manifest)
+    sampled = f"images {content[:16]} (sizes of all, content of a sample)" if content else "some images are missing"
+    SCREEN.result(sampled)
+    if full:
+        SCREEN.result(f"images {full_content(manifest, SCREEN)} (every byte)")
     if len(trained):
         SCREEN.result(
             f"training images per class {trained.max()} to {trained.min()}: ratio {trained.max() / trained.min():.1f}"

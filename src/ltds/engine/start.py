@@ -15,6 +15,7 @@ from ltds.engine.assemble import assemble
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.environment import describe_environment
 from ltds.engine.loop import train
+from ltds.engine.same_images import KEY, image_content, require_same_images
 from ltds.engine.semantics import semantics_checksum
 from ltds.engine.session import Session
 from ltds.semantics.archive import write_embeddings
@@ -70,6 +71,8 @@ def record(run: RunDirectory, session: Session) -> None:
     environment["code_needed"] = code_needed(session.config.to_dict())
     environment["parameters"] = sum(p.numel() for p in session.method.parameters())
     environment["data"] = session.manifest.identity
+    if (content := image_content(session.config, session.manifest)) is not None:
+        environment[KEY] = content
     environment["semantics"] = semantics_checksum(session.config, session.manifest)
     if session.frozen is not None:
         environment["frozen"] = session.frozen.checksum
@@ -96,6 +99,7 @@ def _require_same_task(run: RunDirectory, session: Session) -> None:
 def _record_resume(run: RunDirectory, session: Session) -> None:
     """Add to environment.json that the run was resumed, and what had changed: exact repetition depends on it."""
     environment = run.read_environment()
+    require_same_images(run, environment, session.manifest, image_content(session.config, session.manifest))
     _require_same_frozen(run, environment, session)
     now = describe_environment(session.device)
     changed = {key: value for key, value in now.items() if value != environment.get(key)}

@@ -23,6 +23,7 @@ def group_runs(runs: Sequence[Run]) -> tuple[tuple[Dataset, ...], list[str]]:
     notes: list[str] = []
     names = _unique([members[0].task.name for _, members in groups])
     datasets = [_dataset(name, counts, members, notes) for name, (counts, members) in zip(names, groups, strict=True)]
+    notes.extend(_other_images(names, [members for _, members in groups]))
     return tuple(datasets), notes
 
 
@@ -31,9 +32,26 @@ def _same_images(members: Sequence[Run], run: Run, known: ImageCounts, counts: I
     same_names = (a.name, a.classes, a.domains) == (b.name, b.classes, b.domains)
     alike = [other.task for other in members if other.task.held_out == b.held_out]
     same_test = all(other.trained_in_test == b.trained_in_test for other in alike)
-    same_data = len({str(r.environment["data"]) for r in (members[0], run) if r.environment.get("data")}) < 2
+    same_data = all(len(_recorded([*members, run], key)) < 2 for key in ("data", "content"))
     same_counts = all(known.get(domain, row) == row for domain, row in counts.items())
     return same_names and same_test and same_data and same_counts
+
+
+def _recorded(runs: Iterable[Run], key: str) -> set[str]:
+    """The values of a fingerprint in environment.json; runs made before there was one have none."""
+    return {str(run.environment[key]) for run in runs if run.environment.get(key)}
+
+
+def _other_images(names: Sequence[str], groups: Sequence[Sequence[Run]]) -> list[str]:
+    """A sentence for each dataset that differs from one before it in nothing but the content of its image files."""
+    notes = []
+    for i, (name, members) in enumerate(zip(names, groups, strict=True)):
+        for other, before in zip(names[:i], groups[:i], strict=True):
+            both = [*before, *members]
+            if len(_recorded(both, "data")) == 1 and len(_recorded(both, "content")) > 1:
+                notes.append(f"'{name}' has the names of '{other}' but other images: their runs are not compared.")
+                break
+    return notes
 
 
 def _dataset(name: str, counts: ImageCounts, runs: list[Run], notes: list[str]) -> Dataset:
