@@ -13,6 +13,7 @@ from ltds.core.runs import RunDirectory
 from ltds.core.trust import modules_named
 from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
+from ltds.engine.follow import on_all_ranks
 from ltds.engine.other_data import EvaluatedSplit
 from ltds.engine.start import refuse_existing, resume_run
 from ltds.engine.use import evaluate_elsewhere
@@ -22,6 +23,7 @@ from ltds.planning.duration import parse_duration
 from ltds.planning.series import RunSeries, check_estimate
 
 
+@on_all_ranks
 def train(
     data: str | Path | Manifest | None = None,
     *,
@@ -31,6 +33,7 @@ def train(
     seed: int | None = None,
     epochs: int | None = None,
     device: str | None = None,
+    ranks: int | None = None,
     features: str | Path | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -53,7 +56,8 @@ def train(
     final model is trained on all of them; the runs are then folders of `out`, and the final one is returned.
     `features`: a file of vectors to train on instead of images (`ltds.extract_features`). `config`: a TOML file.
     `settings`: settings by dotted name, as in {"optimizer.lr": 0.05}; they replace the file's. `resume`: the directory
-    of a run to continue exactly where it stopped, with nothing else given. `trust`: modules outside ltds that the file
+    of a run to continue exactly where it stopped, with nothing else given, except `ranks`: how many processes train
+    together, each on its share of every batch; torchrun can start them too. `trust`: modules outside ltds that the file
     or the run needs and that may be imported; those of `method` and `settings` are trusted already.
     """
     options = {
@@ -73,7 +77,9 @@ def train(
                 "Expected argument 'resume' alone, but got others with it: a run continues with its own settings. To "
                 "change settings, start a new run in another folder."
             )
-        return _resume(RunDirectory(Path(resume)), progress, trust, say)
+        return _resume(RunDirectory(Path(resume)), progress, trust, say, ranks)
+    if ranks is not None:
+        given["run.ranks"] = ranks
     typed = [nested(given), nested(settings or {})]
     check_estimate(estimate)
     seconds = None if budget is None else parse_duration(budget)
@@ -139,9 +145,11 @@ def evaluate(
     return metrics
 
 
-def _resume(run: RunDirectory, progress: Progress, trust: Iterable[str], say: Callable[[str], None]) -> RunDirectory:
+def _resume(
+    run: RunDirectory, progress: Progress, trust: Iterable[str], say: Callable[[str], None], ranks: int | None
+) -> RunDirectory:
     if RunSeries.exists_in(run.path):
-        return RunSeries.read(run.path).train(progress=progress, say=say, trust=trust)
+        return RunSeries.read(run.path).train(progress=progress, say=say, trust=trust, ranks=ranks)
     if not run.done:
-        resume_run(run, progress, trust=trust)
+        resume_run(run, progress, trust=trust, ranks=ranks)
     return run

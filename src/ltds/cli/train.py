@@ -47,6 +47,10 @@ def train(
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of all random numbers (default: 0).")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Length of the training.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that train together, each on its share of every batch (default: 1)."),
+    ] = None,
     features: Annotated[
         Path | None, typer.Option(help="File of precomputed features to train on, as 'ltds data features' writes.")
     ] = None,
@@ -79,6 +83,7 @@ def train(
     from ltds.api import train as train_run
     from ltds.core.config import parse_overrides
     from ltds.core.runs import RunDirectory
+    from ltds.engine.team import follows
 
     was_done = resume is not None and RunDirectory(resume).done
     with _say_how_to_resume(resume or out):
@@ -90,6 +95,7 @@ def train(
             seed=seed,
             epochs=epochs,
             device=device,
+            ranks=ranks,
             features=features,
             config=config,
             settings=parse_overrides(overrides or []),
@@ -101,6 +107,8 @@ def train(
             progress=SCREEN,
             say=SCREEN.say,
         )
+    if follows():
+        return
     if was_done:
         SCREEN.say(f"'{resume}' is finished already.")
     else:

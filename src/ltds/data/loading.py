@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.processor import cores
+from ltds.core.ranks import ALONE, Ranks
 from ltds.core.task import Task
 from ltds.core.types import Batch
 from ltds.data.inputs import NetworkInputs
@@ -24,8 +25,8 @@ CPU = torch.device("cpu")
 class Loader:
     """Training batches, by step.
 
-    Each of `world` ranks gets its contiguous share of every domain's batch. All shares together are, bit for bit, the
-    batch of a single process, because every rank draws the augmentation of the whole batch, at (seed, "augment", step).
+    Each of `ranks` makes its contiguous share of the `count` images of a step. All shares together are, bit for bit,
+    the batch of one process, because every rank draws the augmentation of the whole batch, at (seed, "augment", step).
     """
 
     def __init__(
@@ -36,20 +37,17 @@ class Loader:
         sampler: Sampler,
         seed: int,
         device: torch.device = CPU,
-        rank: int = 0,
-        world: int = 1,
+        ranks: Ranks = ALONE,
     ) -> None:
         _check_pair(inputs, manifest)
-        if sampler.batch % world:
-            rule = f"a multiple of the number of processes ({world})"
-            remedy = f"Use data.batch_size={-(-sampler.batch // world) * world}."
-            raise ConfigError(expected("data.batch_size", rule, sampler.batch, remedy))
-        self._inputs, self._manifest, self._sampler = inputs, manifest, sampler
+        self.count = sampler.groups * sampler.batch
+        if self.count < ranks.world:
+            rule = f"at most the {self.count} images of a step"
+            raise ConfigError(expected("run.ranks", rule, ranks.world, f"Use run.ranks={self.count}, or less."))
+        self._inputs, self._manifest, self._sampler, self._ranks = inputs, manifest, sampler, ranks
         self._seed, self._device = seed, device
         self._sources = np.array([_index(domain, task) for domain in manifest.domains], dtype=np.int64)
-        share = sampler.batch // world
-        positions = np.arange(sampler.groups * sampler.batch).reshape(sampler.groups, sampler.batch)
-        self._share = positions[:, rank * share : (rank + 1) * share].ravel()
+        self._share = np.arange(self.count)[ranks.share(self.count)]
 
     def batch(self, step: int) -> Batch:
         """This rank's share of the step's batch, on the device."""
@@ -67,18 +65,18 @@ class Loader:
         None: as many as are worth it (`threads_worth_using`). The values are those of `batch(step)`. No thread is left
         when the loop ends, also by `break` or an exception.
         """
-        threads = threads_worth_using(self._device) if threads is None else threads
+        threads = threads_worth_using(self._device, self._ranks.world) if threads is None else threads
         return prefetch(self.batch, range(start, stop), threads=threads, window=threads)
 
 
-def threads_worth_using(device: torch.device) -> int:
+def threads_worth_using(device: torch.device, processes: int = 1) -> int:
     """How many threads should make batches in advance: none where torch itself uses every core.
 
     There they slow down each operation of the step, whose threads wait for one another: on two cores they cost 12 % of
     a step at 64 px, batches made between steps 2 % (benchmarks/loader.py). Evaluation is not slowed down.
+    `processes`: how many like this one share the cores.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 0 if device.type == "cpu" and torch.get_num_threads() >= cores else 2
+    return 0 if device.type == "cpu" and torch.get_num_threads() * processes >= cores() else 2
 
 
 def evaluation_batches(

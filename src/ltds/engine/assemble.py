@@ -9,6 +9,7 @@ import torch
 
 from ltds.core.errors import DataError
 from ltds.core.progress import SILENT, Progress
+from ltds.core.ranks import ALONE, Ranks
 from ltds.core.task import Task
 from ltds.data.cache import ImageCache
 from ltds.data.features import FeatureVectors
@@ -30,13 +31,17 @@ from ltds.engine.session import Session
 from ltds.engine.swad import WeightWindow
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.methods.base import Method, Phase
+from ltds.nn.sharing import BackboneSharing
 
 
-def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT) -> Session:
-    """A fresh session: weights drawn at the address (seed, "init"), images cached, nothing trained yet."""
+def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT, ranks: Ranks = ALONE) -> Session:
+    """A fresh session: weights drawn at the address (seed, "init"), images cached, nothing trained yet.
+
+    `ranks`: which of the processes that train together this one is.
+    """
     if config.run.threads:
         torch.set_num_threads(config.run.threads)
-    device = choose_device(config.run.device)
+    device = choose_device(config.run.device, ranks)
     if config.run.tensorboard:
         require_tensorboard()
     task = manifest.task(config.data.held_out or None)
@@ -65,11 +70,13 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT)
         optimizer=build_optimizer(method, config.optimizer),
         average=_average(config, manifest, task),
         phases=phases,
-        loaders=tuple(_loader(config, manifest, task, inputs, device, method, s.phase) for s in phases),
+        loaders=tuple(_loader(config, manifest, task, inputs, device, method, s.phase, ranks) for s in phases),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
         frozen=frozen,
         device=device,
         identity=identity(config, manifest),
+        ranks=ranks,
+        sharing=None if ranks.alone else BackboneSharing(ranks, method, sync_batchnorm=config.run.sync_batchnorm),
     )
 
 
@@ -93,6 +100,7 @@ def _loader(
     device: torch.device,
     method: Method,
     phase: Phase,
+    ranks: Ranks,
 ) -> Loader:
     rows = [manifest.rows("train", source) for source in task.sources]
     batch, seed, times = config.data.batch_size, config.run.seed, method.batches_per_step
@@ -100,7 +108,7 @@ def _loader(
     if phase.sampler == "classes":
         pool = np.concatenate(rows)
         sampler = ClassBalanced(pool, manifest.labels[pool], len(rows) * times * batch, seed)
-    return Loader(inputs, manifest, task, sampler, seed, device=device)
+    return Loader(inputs, manifest, task, sampler, seed, device, ranks)
 
 
 def network_inputs(

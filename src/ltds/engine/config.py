@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ltds.core.config import Settings, check, listing, merge
@@ -92,6 +92,15 @@ def resolve(*layers: Mapping[str, Any], dataset: str = "", trust: Iterable[str] 
     return RunConfig(
         **{group: getattr(common, group) for group in SharedSettings.model_fields}, method_name=name, method=settings
     )
+
+
+def with_ranks(config: RunConfig, ranks: int | None) -> RunConfig:
+    """The same settings for another number of ranks; None: unchanged."""
+    if ranks is None:
+        return config
+    if ranks < 1:
+        raise ConfigError(f"Expected argument 'ranks' to be at least 1, but got {ranks}. Use 1, or leave it out.")
+    return replace(config, run=config.run.model_copy(update={"ranks": ranks}))
 
 
 def _with_recipe(model: type[Settings], recipe: Mapping[str, Any], method: Mapping[str, Any]) -> Settings | None:

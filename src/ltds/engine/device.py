@@ -5,10 +5,25 @@ from __future__ import annotations
 import torch
 
 from ltds.core.errors import ConfigError
+from ltds.core.ranks import ALONE, Ranks
 
 
-def choose_device(name: str) -> torch.device:
-    """The device of this name; "auto" takes an accelerator where there is one."""
+def choose_device(name: str, ranks: Ranks = ALONE) -> torch.device:
+    """The device of this name; "auto" takes an accelerator where there is one. Each of several ranks has its GPU."""
+    device = _choose_device(name)
+    if ranks.alone or device.type == "cpu":
+        return device
+    gpus = torch.cuda.device_count() if device.type == "cuda" else 0
+    if ranks.local >= gpus:
+        raise ConfigError(
+            f"Expected a CUDA device for each rank of this machine, but got {gpus} of them for rank {ranks.rank}. "
+            "Use fewer ranks, or run.device=cpu.",
+            settings=["run.device=cpu"],
+        )
+    return torch.device("cuda", ranks.local)
+
+
+def _choose_device(name: str) -> torch.device:
     available = {
         "cpu": True,
         "cuda": torch.cuda.is_available(),

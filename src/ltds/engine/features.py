@@ -21,12 +21,12 @@ from ltds.stats.frechet import pairwise_frechet
 def features_of(session: Session, rows: NDArray[np.int64], progress: Progress = SILENT) -> torch.Tensor:
     """f(x) of these images, (N,D) float32 on the session's device, in evaluation mode."""
     session.method.eval()
-    batches = []
-    with progress.track("Keeping features", len(rows)) as advance:
-        for images, ids in session.images_of(rows):
+    batches, mine = [], session.own(rows)
+    with progress.track("Keeping features", len(mine)) as advance:
+        for images, ids in session.images_of(mine):
             batches.append(session.method.predict(images).features.flatten(1).float())
             advance(len(ids))
-    return torch.cat(batches)
+    return session.of_all(torch.cat(batches), rows)
 
 
 @torch.inference_mode()

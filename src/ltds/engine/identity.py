@@ -21,9 +21,12 @@ ADDED = (
     ("schedule", "keep", "best"),
 )
 
+# Settings of [run] that say how a run is computed and what is written, not what it computes.
+HOW = ("device", "threads", "ranks", "sync_batchnorm", "rank_timeout", "frechet_every", "tensorboard")
+
 
 def identity(config: RunConfig, manifest: Manifest) -> str:
-    """A hash of the dataset, the class embeddings and all settings except paths, device, threads and logging."""
+    """A hash of the dataset, the class embeddings and all settings except paths, device, threads, ranks and logging."""
     settings = config.to_dict()
     del settings["data"]["root"]
     if settings["data"]["features"]:
@@ -35,7 +38,7 @@ def identity(config: RunConfig, manifest: Manifest) -> str:
     for group, name, default in ADDED:
         if settings[group][name] == default:
             del settings[group][name]
-    for name in ("device", "threads", "frechet_every", "tensorboard"):
+    for name in HOW:
         del settings["run"][name]
     content = [manifest.identity, semantics_checksum(config, manifest), settings]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -72,5 +72,23 @@ class Journal:
             self._events.close()
 
 
+class SilentJournal(Journal):
+    """The journal of the ranks after the first, which write nothing."""
+
+    def __init__(self) -> None:
+        pass
+
+    def sync(self) -> None:
+        pass
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
 def _line(row: Mapping[str, Any]) -> str:
     return json.dumps(row, allow_nan=False) + "\n"

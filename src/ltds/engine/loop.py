@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -12,10 +11,11 @@ from ltds.core.progress import SILENT, Advance, Progress
 from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch, Clock
+from ltds.engine.agree import restored_in_all
 from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.features import domain_distances
 from ltds.engine.finite import finite_loss, require_finite_weights
-from ltds.engine.journal import Journal, StepLog
+from ltds.engine.journal import Journal, SilentJournal, StepLog
 from ltds.engine.optim import learning_rate, set_learning_rate
 from ltds.engine.outcome import finish, predict_split
 from ltds.engine.phases import ScheduledPhase, freeze, start_phase
@@ -30,11 +30,11 @@ def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop
 
     `stop_after`: return once this many steps are done and saved, as if the machine had been switched off.
     """
-    state = restore(session, run)
+    state = restored_in_all(session, lambda: restore(session, run))
     stop = min(session.steps, stop_after or session.steps)
     events = session.config.run.tensorboard
     with (
-        Journal(run, state.step, events) as journal,
+        Journal(run, state.step, events) if session.ranks.first else SilentJournal() as journal,
         progress.track("Training", session.steps, state.step) as advance,
     ):
         while state.step < stop:
@@ -77,7 +77,8 @@ def _start_phase(session: Session, run: RunDirectory, scheduled: ScheduledPhase,
     """Start a later phase. It depends only on saved weights, so resuming here repeats it exactly."""
     if scheduled.phase.from_best:
         before = session.phase_at(scheduled.start - 1)
-        load_checkpoint(run.best_of(before.phase.name), session.method, identity=session.identity)
+        file = run.best_of(before.phase.name)
+        restored_in_all(session, lambda: load_checkpoint(file, session.method, identity=session.identity))
     start_phase(scheduled, session.method, session.optimizer, session.config.run.seed)
     session.average.clear()
     return TrainState(step=state.step, best_step=state.step)  # the best accuracy so far belongs to another phase
@@ -92,10 +93,13 @@ def take_step(session: Session, batch: Batch, step: int, journal: StepLog) -> fl
     lr = learning_rate(step, config.optimizer.lr, config.schedule, scheduled)
     set_learning_rate(session.optimizer, lr)
     session.method.train()
-    loss = session.method.loss(batch, clock)
-    total, terms = finite_loss(loss, step)
-    session.optimizer.zero_grad(set_to_none=True)
-    loss.total.backward()  # type: ignore[no-untyped-call]
+    with session.shared_out():
+        loss = session.method.loss(batch, clock)
+        total, terms = finite_loss(loss, step)
+        session.optimizer.zero_grad(set_to_none=True)
+        loss.total.backward()  # type: ignore[no-untyped-call]
+    if session.sharing is not None:
+        session.sharing.merge_step()
     if config.optimizer.clip_norm:
         torch.nn.utils.clip_grad_norm_(session.method.parameters(), config.optimizer.clip_norm)
     session.optimizer.step()
@@ -112,6 +116,8 @@ def _validate(
     Without validation images, and with schedule.keep=last, every epoch replaces the one before.
     """
     require_finite_weights(session.method, state.step)
+    if session.sharing is not None:
+        session.sharing.agree()
     keeps_last = session.config.schedule.keep == "last"
     with session.average.applied(session.method):
         table = predict_split(session, "val") if len(session.rows("val")) else None
@@ -120,7 +126,7 @@ def _validate(
         best = accuracy is None or keeps_last or accuracy > state.best_accuracy
         if best:
             state = replace(state, best_accuracy=accuracy or 0.0, best_step=state.step)
-            save_checkpoint(_best_file(run, scheduled), session.method, None, state, session.identity)
+            _keep_weights(session, run, state, scheduled)
     if table is not None and isinstance(session.average, WeightWindow):
         session.average.observe(validation_loss(table, session.task))
     if accuracy is not None:
@@ -135,12 +141,14 @@ def _keep_window(session: Session, run: RunDirectory, state: TrainState, schedul
         return
     with session.average.result_applied(session.method) as found:
         if found:
-            kept = replace(state, best_step=state.step)
-            save_checkpoint(_best_file(run, scheduled), session.method, None, kept, session.identity)
+            _keep_weights(session, run, replace(state, best_step=state.step), scheduled)
 
 
-def _best_file(run: RunDirectory, scheduled: ScheduledPhase) -> Path:
-    return run.best_checkpoint if scheduled.last else run.best_of(scheduled.phase.name)
+def _keep_weights(session: Session, run: RunDirectory, state: TrainState, scheduled: ScheduledPhase) -> None:
+    """Save the weights as the best of a phase."""
+    if session.ranks.first:
+        file = run.best_checkpoint if scheduled.last else run.best_of(scheduled.phase.name)
+        save_checkpoint(file, session.method, None, state, session.identity)
 
 
 def _is_out_of_patience(session: Session, state: TrainState) -> bool:
@@ -160,6 +168,10 @@ def _measure_distances(session: Session, step: int, journal: Journal) -> None:
 
 def _save(session: Session, run: RunDirectory, state: TrainState, journal: Journal) -> None:
     require_finite_weights(session.method, state.step)
+    if session.sharing is not None:
+        session.sharing.agree()
+    if not session.ranks.first:
+        return
     journal.sync()  # a checkpoint must never be ahead of its journal, even after a power cut
     save_checkpoint(
         run.last_checkpoint,

@@ -10,6 +10,7 @@ import torch
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch
+from ltds.engine.agree import restored_in_all
 from ltds.engine.checkpoint import load_checkpoint, save_checkpoint
 from ltds.engine.features import sample_features, store_thumbnails
 from ltds.engine.model_record import model_record
@@ -21,14 +22,21 @@ from ltds.evaluation.table import PredictionTable
 
 def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> None:
     """Predict validation and test with the best weights of the last phase, write the metrics, mark the run as done."""
-    best = load_checkpoint(run.best_checkpoint, session.method, identity=session.identity)
+    first = session.ranks.first
+    best = restored_in_all(
+        session, lambda: load_checkpoint(run.best_checkpoint, session.method, identity=session.identity)
+    )
     if session.method.fits_after_training:
         fit_after_training(session, progress)
-        save_checkpoint(run.best_checkpoint, session.method, None, best, session.identity)
-    for split in ("val", "test"):
-        if len(session.rows(split)):
-            predict_split(session, split, progress).save(run.predictions_file(split))
+        if first:
+            save_checkpoint(run.best_checkpoint, session.method, None, best, session.identity)
+    splits = [split for split in ("val", "test") if len(session.rows(split))]
+    tables = {split: predict_split(session, split, progress) for split in splits}
     features = sample_features(session, progress)
+    if not first:
+        return
+    for split, table in tables.items():
+        table.save(run.predictions_file(split))
     features.save(run.features_file)
     store_thumbnails(session, features, run)
     metrics = evaluate(run)
@@ -40,21 +48,28 @@ def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> 
 def predict_split(session: Session, split: str, progress: Progress = SILENT) -> PredictionTable:
     """The model's predictions for a split, in evaluation mode."""
     session.method.eval()
-    with progress.track(f"Predicting {split}", len(session.rows(split))) as advance:
+    rows = session.rows(split)
+    mine = session.own(rows)
+    labels, domains = session.manifest.labels, session.manifest.domain_ids
+    with progress.track(f"Predicting {split}", len(mine)) as advance:
 
         def counted() -> Any:
-            for images, rows in session.images(split):
-                yield images, rows
-                advance(len(rows))
+            for images, ids in session.images_of(mine):
+                yield images, ids
+                advance(len(ids))
 
-        return predict(session.method.predict, counted(), session.manifest.labels, session.manifest.domain_ids)
+        table = predict(session.method.predict, counted(), labels, domains)
+    if len(mine) == len(rows):
+        return table
+    logits = session.of_all(torch.from_numpy(table.logits), rows).numpy()
+    return PredictionTable(logits, labels[rows], domains[rows], rows)
 
 
 def fit_after_training(session: Session, progress: Progress = SILENT) -> None:
     """Let the method fit what needs no gradient, on training and validation images without augmentation."""
     total = len(session.rows("train")) + len(session.rows("val"))
     session.method.eval()
-    with progress.track("Fitting after training", total) as advance, torch.no_grad():
+    with progress.track("Fitting after training", total) as advance, torch.no_grad(), session.shared_out():
 
         def counted(split: str) -> Iterator[Batch]:
             for batch in session.labelled(split):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ltds.core.ranks import ALONE, Ranks
 from ltds.core.task import Task
 from ltds.core.types import Batch
 from ltds.data.inputs import NetworkInputs
@@ -21,6 +23,7 @@ from ltds.engine.frozen import FrozenRecord
 from ltds.engine.phases import ScheduledPhase
 from ltds.engine.swad import WeightWindow
 from ltds.methods.base import Method
+from ltds.nn.sharing import BackboneSharing
 from ltds.semantics.embeddings import ClassEmbeddings
 
 
@@ -42,6 +45,8 @@ class Session:
     frozen: FrozenRecord | None  # the network between images and inputs, where there is one
     device: torch.device
     identity: str  # hash of dataset, class embeddings and settings: what a checkpoint belongs to
+    ranks: Ranks = ALONE  # the processes that train together
+    sharing: BackboneSharing | None = None  # how they share the backbones' work; None: this process is alone
 
     @property
     def steps(self) -> int:
@@ -54,11 +59,34 @@ class Session:
 
     def batch(self, step: int) -> Batch:
         """The training batch of a step."""
-        return self.loaders[self.phases.index(self.phase_at(step))].batch(step)
+        loader = self.loaders[self.phases.index(self.phase_at(step))]
+        return self._whole(loader.batch(step), loader.count)
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The training batches of steps of one phase, prefetched."""
-        return self.loaders[self.phases.index(self.phase_at(start))].batches(start, stop)
+        loader = self.loaders[self.phases.index(self.phase_at(start))]
+        batches = loader.batches(start, stop)
+        return batches if self.ranks.alone else (self._whole(batch, loader.count) for batch in batches)
+
+    def _whole(self, share: Batch, count: int) -> Batch:
+        """The batch of which each rank has loaded its share: the same in all ranks, and as one rank would load it."""
+        if self.ranks.alone:
+            return share
+        columns = torch.stack([share.labels, share.domains, share.rows], dim=1)
+        labels, domains, rows = self.ranks.gathered(columns, count).unbind(dim=1)
+        return Batch(self.ranks.gathered(share.images, count), labels, domains, rows)
+
+    def own(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows that this rank evaluates: its share, or all of them where there are fewer than ranks."""
+        return rows if len(rows) < self.ranks.world else rows[self.ranks.share(len(rows))]
+
+    def of_all(self, values: Tensor, rows: NDArray[np.int64]) -> Tensor:
+        """(N,...) the values for all rows, of which this rank has computed those of its `own`."""
+        return values if len(values) == len(rows) else self.ranks.gathered(values, len(rows))
+
+    def shared_out(self) -> AbstractContextManager[None]:
+        """Inside, each rank runs the backbones on its share of the rows that they are given."""
+        return nullcontext() if self.sharing is None else self.sharing.active()
 
     def labelled(self, split: str) -> Iterator[Batch]:
         """A split's images without augmentation, with their labels and source domains."""

@@ -151,6 +151,15 @@ class RunSettings(Settings):
     seed: NonNegativeInt = Field(0, description="seed of everything that is drawn at random")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="auto takes a GPU if there is one")
     threads: NonNegativeInt = Field(0, description="CPU threads; 0: torch decides")
+    ranks: PositiveInt = Field(
+        1, description="processes of this machine that train together, each on its share of every batch"
+    )
+    sync_batchnorm: bool = Field(
+        False, description="with several ranks: BatchNorm over the batch of all, as one rank computes it; slower"
+    )
+    rank_timeout: PositiveInt = Field(
+        600, description="seconds without an answer of a rank after which training ends in all of them"
+    )
     checkpoint_every: NonNegativeInt = Field(0, description="steps between checkpoints; 0: one after each epoch")
     frechet_every: NonNegativeInt = Field(
         0, description="epochs between measurements of the distance between source domains; 0: never"

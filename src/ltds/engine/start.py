@@ -12,12 +12,13 @@ from ltds.core.runs import RunDirectory
 from ltds.core.trust import code_needed
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
-from ltds.engine.config import RunConfig, resolve
+from ltds.engine.config import RunConfig, resolve, with_ranks
 from ltds.engine.environment import describe_environment
 from ltds.engine.loop import train
 from ltds.engine.same_images import KEY, image_content, require_same_images
 from ltds.engine.semantics import semantics_checksum
 from ltds.engine.session import Session
+from ltds.engine.team import team_for
 from ltds.semantics.archive import write_embeddings
 
 
@@ -35,11 +36,13 @@ def create_run(
     """
     with run.locked():
         refuse_existing(run)
-        session = assemble(config, manifest, progress)
-        if plan is not None:
-            run.write_plan(plan)
-        record(run, session)
-        train(session, run, progress)
+        with team_for(config) as team:
+            session = assemble(config, manifest, progress, team.ranks)
+            if plan is not None:
+                run.write_plan(plan)
+            record(run, session)
+            with team.together(config, run.path):
+                train(session, run, progress)
 
 
 def refuse_existing(run: RunDirectory) -> None:
@@ -50,22 +53,26 @@ def refuse_existing(run: RunDirectory) -> None:
         )
 
 
-def resume_run(run: RunDirectory, progress: Progress = SILENT, *, trust: Iterable[str] = ()) -> None:
+def resume_run(
+    run: RunDirectory, progress: Progress = SILENT, *, trust: Iterable[str] = (), ranks: int | None = None
+) -> None:
     """Continue a run from its own record, bit for bit as if it had never stopped.
 
-    `trust`: modules outside ltds that the run needs and that may be imported.
+    `trust`: modules outside ltds that the run needs and that may be imported. `ranks`: another number of them than the
+    run was started with; then the numbers are the same up to rounding.
     """
-    config = resolve(run.read_config(), trust=trust)
-    with run.locked():
-        session = assemble(config, Manifest.read(Path(config.data.root)), progress)
+    config = with_ranks(resolve(run.read_config(), trust=trust), ranks)
+    with run.locked(), team_for(config) as team:
+        session = assemble(config, Manifest.read(Path(config.data.root)), progress, team.ranks)
         _require_same_task(run, session)
         _record_resume(run, session)
-        train(session, run, progress)
+        with team.together(config, run.path):
+            train(session, run, progress)
 
 
 def record(run: RunDirectory, session: Session) -> None:
     """Write task, environment, class embeddings and, last, the config, which makes the folder a run."""
-    environment = describe_environment(session.device)
+    environment = _environment(session)
     environment["seed"] = session.config.run.seed
     environment["steps"] = session.steps
     environment["code_needed"] = code_needed(session.config.to_dict())
@@ -82,6 +89,10 @@ def record(run: RunDirectory, session: Session) -> None:
     run.write_task(session.task)
     run.write_environment(environment)
     run.write_config(session.config.to_dict())
+
+
+def _environment(session: Session) -> dict[str, Any]:
+    return describe_environment(session.device) | {"ranks": session.ranks.world}
 
 
 def _require_same_task(run: RunDirectory, session: Session) -> None:
@@ -101,7 +112,7 @@ def _record_resume(run: RunDirectory, session: Session) -> None:
     environment = run.read_environment()
     require_same_images(run, environment, session.manifest, image_content(session.config, session.manifest))
     _require_same_frozen(run, environment, session)
-    now = describe_environment(session.device)
+    now = _environment(session)
     changed = {key: value for key, value in now.items() if value != environment.get(key)}
     before = environment.get("resumed")
     environment["resumed"] = [*(before if isinstance(before, list) else []), changed]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ltds.core.config import Fraction, Settings, refuse_idle
 from ltds.core.distributions import beta
 from ltds.core.errors import ConfigError
+from ltds.core.ranks import own_rows, rows_of_all
 
 PartnerChoice = Literal["random", "crossdomain"]
 
@@ -40,13 +41,14 @@ def mix_styles(x: Tensor, partners: Tensor, share: Tensor) -> Tensor:
     """(N,C,H,W) maps x with a style that is l theirs and 1 - l their partners': partners (N,), share l (N,).
 
     (x - mu)/sigma (l sigma + (1-l) sigma_j) + l mu + (1-l) mu_j, with mu and sigma = sqrt(var + 1e-6)
-    over the positions of each map and channel, the variance unbiased, both constants for the gradient.
+    over the positions of each map and channel, the variance unbiased, both constants for the gradient. Where ranks
+    share the batch out, x has the rows of this rank, and N are the rows of all.
     """
     mu = x.detach().mean(dim=(2, 3), keepdim=True)
     sigma = (x.detach().var(dim=(2, 3), keepdim=True) + EPSILON).sqrt()
-    kept = share.to(x)[:, None, None, None]
-    mixed_mu = kept * mu + (1 - kept) * mu[partners]
-    mixed_sigma = kept * sigma + (1 - kept) * sigma[partners]
+    kept, others = own_rows(share).to(x)[:, None, None, None], own_rows(partners)
+    mixed_mu = kept * mu + (1 - kept) * rows_of_all(mu)[others]
+    mixed_sigma = kept * sigma + (1 - kept) * rows_of_all(sigma)[others]
     return (x - mu) / sigma * mixed_sigma + mixed_mu
 
 
@@ -101,7 +103,7 @@ class MixStyle:
                     f"Expected feature maps of two positions or more for MixStyle, but a stage gave {tuple(x.shape)}. "
                     "Set method.mixstyle.stages to earlier stages, such as [1], or use larger images."
                 )
-            share = beta(self.settings.alpha, self.settings.alpha, (len(x),), generator)
+            share = beta(self.settings.alpha, self.settings.alpha, (len(domains),), generator)
             return mix_styles(x, draw_partners(domains, self.settings.mix, generator), share)
 
         hooks = [point.register_forward_hook(mix) for point in self.points]

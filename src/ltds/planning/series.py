@@ -14,7 +14,7 @@ from ltds.core.files import write_json
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.config import RunConfig, resolve
+from ltds.engine.config import RunConfig, resolve, with_ranks
 from ltds.engine.start import create_run, resume_run
 
 FILE = "series.json"
@@ -105,17 +105,21 @@ class RunSeries:
         progress: Progress = SILENT,
         say: Callable[[str], None] = lambda line: None,
         trust: Iterable[str] | None = None,
+        ranks: int | None = None,
     ) -> RunDirectory:
-        """Train what is not trained yet, run after run; returns the final run. `manifest`: None reads the dataset."""
+        """Train what is not trained yet, run after run; returns the final run. `manifest`: None reads the dataset.
+
+        `ranks`: another number of them than the settings say.
+        """
         for number, (name, config) in enumerate(self.configs.items(), 1):
             run = self.run(name)
             if run.done:
                 continue
             say(f"Run {number} of {len(self.configs)}: {run.path}")
             if run.exists:
-                resume_run(run, progress, trust=trust or ())
+                resume_run(run, progress, trust=trust or (), ranks=ranks)
                 continue
-            resolved = resolve(config, trust=trust)
+            resolved = with_ranks(resolve(config, trust=trust), ranks)
             manifest = manifest or Manifest.read(Path(resolved.data.root))
             create_run(run, resolved, manifest, progress, plan=plan)
         return self.run(FINAL)

@@ -1,0 +1,97 @@
+"""Some steps of methods in float64, in one process or in several ranks: `python ranked_steps.py JOB.json`."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from ltds.core.ranks import ALONE, Ranks
+from ltds.core.rng import numpy_generator
+from ltds.core.types import Batch
+from ltds.data.manifest import Manifest
+from ltds.engine.assemble import assemble
+from ltds.engine.loop import take_step
+from ltds.engine.phases import freeze, start_phase
+from toy import toy_config
+
+
+class PlainNet(nn.Module):
+    """Two convolutions, no BatchNorm."""
+
+    out_features = 8
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 6, 3, stride=2), nn.Conv2d(6, 8, 3, stride=2)
+
+    @property
+    def stages(self) -> tuple[nn.Module, ...]:
+        return self.first, self.second
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.second(torch.relu(self.first(images))).relu().mean((2, 3))
+
+
+class StepLosses:
+    """A step log that keeps the losses."""
+
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+
+    def step(self, step: int, epoch: int, lr: float, loss: float, terms: Any, seconds: float) -> None:
+        self.losses.append(loss)
+
+
+def take_steps(manifest: Manifest, method: str, network: str, ranks: Ranks = ALONE) -> dict[str, Tensor]:
+    """The losses and all weights and statistics after four steps of a run (six with two phases)."""
+    groups: dict[str, dict[str, Any]] = {
+        "data": {"held_out": "", "batch_size": 7},  # 21 images: no number of ranks divides each domain
+        "schedule": {"epochs": 2, "steps_per_epoch": 2},
+        "optimizer": {"lr": 0.02},
+        "run": {"sync_batchnorm": network == "tiny"},
+        "backbone": {"name": network},
+    }
+    if network != "tiny" and method.startswith("mixstyle"):
+        groups["method"] = {"mixstyle": {"stages": [1, 2]}}
+    if method == "equal":
+        groups["method"] = {"criterion": {"rare_share": 0.1}}
+    session = assemble(toy_config(manifest, method, **groups), manifest, ranks=ranks)
+    session.method.double()
+    for i, parameter in enumerate(session.method.parameters()):
+        drawn = numpy_generator(0, "tests/weights", i).uniform(-1, 1, parameter.shape)
+        parameter.data.copy_(torch.as_tensor(drawn) / math.sqrt(max(1, parameter[0].numel())))
+    log = StepLosses()
+    for step in range(session.steps):
+        scheduled = session.phase_at(step)
+        if step == scheduled.start:
+            if step > 0:
+                start_phase(scheduled, session.method, session.optimizer, seed=0)
+            freeze(session.method, scheduled.phase, session.learnable)
+        batch: Batch = session.batch(step)
+        take_step(session, replace(batch, images=batch.images.double()), step, log)
+    weights = {name: value.double() for name, value in session.method.state_dict().items()}
+    return {"losses": torch.tensor(log.losses, dtype=torch.float64), **weights}
+
+
+def main(rank: int, world: int, store: str, root: str, cases: list[list[str]], out: str) -> None:
+    torch.set_num_threads(1)
+    group = dist.FileStore(store, world)
+    timeout = datetime.timedelta(seconds=120)
+    dist.init_process_group("gloo", store=group, rank=rank, world_size=world, timeout=timeout)
+    manifest = Manifest.read(Path(root))
+    results = {f"{m}/{n}": take_steps(manifest, m, n, Ranks(rank, world)) for m, n in cases}
+    torch.save(results, f"{out}-{rank}.pt")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))
