@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ltds.benchmark.grid import GridCell
 from ltds.benchmark.status import write_index
 from ltds.core.errors import CheckpointError
-from ltds.core.files import LockedError, locked
+from ltds.core.locks import LockedError, locked
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest

@@ -1,17 +1,15 @@
-"""Atomic writes, so that neither a reader nor a crash ever sees half a file; and locks on folders."""
+"""Atomic writes, so that neither a reader nor a crash ever sees half a file."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import glob
 import hashlib
 import json
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -118,62 +116,6 @@ def sha256(path: Path) -> str:
     """The file's SHA-256, read piece by piece."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-class LockedError(Exception):
-    """Another process has locked the folder."""
-
-
-@contextmanager
-def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
-    """Create the folder and lock it for this process. An empty folder is removed afterwards.
-
-    Where another process has locked it: raise LockedError, or `wait` until that one has finished.
-    """
-    handle = _lock(folder, wait)
-    try:
-        yield
-    finally:
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
-        os.close(handle)
-
-
-def _lock(folder: Path, wait: bool) -> int:
-    """An open handle of the folder that holds its lock."""
-    while True:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            handle = os.open(folder, os.O_RDONLY)
-        except FileNotFoundError:  # whoever held the lock has just removed the empty folder
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError as error:
-            os.close(handle)
-            raise LockedError(str(folder)) from error
-        if folder.exists() and os.path.samestat(os.fstat(handle), os.stat(folder)):
-            return handle
-        os.close(handle)  # locked, but removed meanwhile
-
-
-@contextmanager
-def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A new folder in `parent` for unfinished work, removed at the end; those of killed processes are removed first.
-
-    A process keeps the lock of its folder while it lives, so that a folder that can be locked is abandoned.
-    """
-    with locked(parent, wait=True):
-        for abandoned in parent.glob(f"{glob.escape(prefix)}*"):
-            with suppress(LockedError, OSError), locked(abandoned):
-                shutil.rmtree(abandoned, ignore_errors=True)
-        folder = parent / f"{prefix}{secrets.token_hex(6)}"
-        handle = _lock(folder, wait=False)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -168,12 +168,21 @@ def start_worker() -> subprocess.Popen[bytes]:
     code = "import sys; sys.path[:] = sys.argv[2:]; from ltds.core.worker import serve; serve(int(sys.argv[1]))"
     package = str(Path(__file__).parents[2])
     # A worker inherits the mask: Ctrl-C cannot reach it while it starts, when Python would print a traceback.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with _without_interrupts():
         return subprocess.Popen(
             [sys.executable, "-P", "-c", code, str(os.getpid()), *sys.path, package],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)

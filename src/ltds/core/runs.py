@@ -14,7 +14,8 @@ from typing import Any
 import tomli_w
 
 from ltds.core.errors import CheckpointError
-from ltds.core.files import LockedError, locked, remove_leftovers, write_json, write_text
+from ltds.core.files import remove_leftovers, write_json, write_text
+from ltds.core.locks import LockedError, locked
 from ltds.core.task import Task
 
 

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from ltds.core.array_files import read_array
 from ltds.core.errors import ConfigError, DataError, expected
-from ltds.core.files import temporary_folder
+from ltds.core.locks import temporary_folder
+from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
 from ltds.data.manifest import Manifest
 from ltds.data.parallel_decode import DecodedImages, DecodeJob, decode_in_parallel
@@ -62,7 +63,7 @@ class ImageCache:
         if index_and_pixels is None:
             require_styles(manifest.root)
             try:
-                processes = (workers or os.cpu_count() or 1) if total_bytes >= WORTH_PROCESSES else 1
+                processes = (workers or cores()) if total_bytes >= WORTH_PROCESSES else 1
                 _build(manifest, size, folder, source, processes, progress)
             except OSError as error:
                 rule = "a folder that can be written to, with room for the decoded images"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from ltds.core.errors import DataError, expected
+from ltds.core.locks import acquire
 
 if TYPE_CHECKING:  # processes that only decode start sooner without it
     import numpy as np
@@ -130,8 +130,8 @@ def _one_at_a_time(image: Image.Image) -> Iterator[None]:
         yield
         return
     with open(__file__, "rb") as lock:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with suppress(OSError):  # such as NFS, which has no locks on files open for reading
+            acquire(lock.fileno(), wait=True)
         yield
 
 

@@ -1,24 +1,18 @@
-"""Atomic files and locks: permissions, a full disk, leftovers, and several processes at once."""
+"""Atomic files: permissions, a full disk, leftovers."""
 
 from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from ltds.core.files import (
     DiskFullError,
-    LockedError,
     atomic,
     atomic_folder,
-    locked,
     remove_leftovers,
-    temporary_folder,
     write_bytes,
     write_text,
 )
@@ -58,38 +52,6 @@ def test_a_file_too_large_for_the_disk_names_its_size(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "fsync", no_room)
     with pytest.raises(DiskFullError, match=r"room of 2\.5 MB on the disk of '.*a\.bin'"):
         write_bytes(tmp_path / "a.bin", bytes(2_500_000))
-
-
-def test_a_lock_is_waited_for(tmp_path: Path) -> None:
-    order: list[str] = []
-
-    def second() -> None:
-        with locked(tmp_path / "x", wait=True):
-            order.append("second")
-
-    with locked(tmp_path / "x"):
-        with pytest.raises(LockedError), locked(tmp_path / "x"):
-            pass
-        thread = threading.Thread(target=second)
-        thread.start()
-        thread.join(0.2)
-        order.append("first")
-    thread.join(20)
-    assert order == ["first", "second"]
-
-
-def test_folders_of_killed_processes_are_removed_and_those_of_living_ones_are_not(tmp_path: Path) -> None:
-    code = (
-        "import os, sys; from pathlib import Path; from ltds.core.files import temporary_folder;"
-        "context = temporary_folder(Path(sys.argv[1]), '.building-'); folder = context.__enter__();"
-        "(folder / 'half').touch(); os.kill(os.getpid(), 9)"
-    )
-    for _ in range(3):
-        subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
-    assert len(list(tmp_path.iterdir())) == 1  # each removes that of the one before
-    with temporary_folder(tmp_path, ".building-") as one, temporary_folder(tmp_path, ".building-") as two:
-        assert sorted(tmp_path.iterdir()) == sorted([one, two])
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_leftovers_are_parts_only(tmp_path: Path) -> None:

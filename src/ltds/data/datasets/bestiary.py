@@ -20,7 +20,9 @@ from ltds.bestiary.render import DOMAINS, LARGEST, RENDERER, SMALLEST
 from ltds.bestiary.sentences import describe
 from ltds.core.config import Settings
 from ltds.core.errors import expected
-from ltds.core.files import locked, write_text
+from ltds.core.files import write_text
+from ltds.core.locks import locked
+from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import numpy_generator
 from ltds.data.build.claim import claim, read_finished, release
@@ -68,7 +70,7 @@ def build(
     with locked(out, wait=True):  # whoever comes second waits, and finds it complete
         if (out / "manifest.json").is_file():
             return read_finished(out, provenance)
-        return _draw_all(out, config, provenance, workers or os.cpu_count() or 1, progress)
+        return _draw_all(out, config, provenance, workers or cores(), progress)
 
 
 def _draw_all(
