@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ltds.core.processor import set_wait_policy
+
 if TYPE_CHECKING:
     from ltds.api import evaluate as evaluate
     from ltds.api import train as train
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from ltds.planning.check.run import check as check
     from ltds.reporting.write import report as report
     from ltds.semantics.embeddings import ClassEmbeddings as ClassEmbeddings
+    from ltds.serving.server import serve as serve
 
 __version__ = "0.1.0.dev0"
 
@@ -77,6 +80,7 @@ _MODULES = {
     "load_model": "ltds.engine.load",
     "predict": "ltds.engine.use",
     "report": "ltds.reporting.write",
+    "serve": "ltds.serving.server",
     "train": "ltds.api",
     "write_features": "ltds.data.features",
 }
@@ -86,6 +90,7 @@ __all__ = ["__version__", *_MODULES]
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'ltds' has no attribute '{name}'")
+    set_wait_policy()  # most of them load torch
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 

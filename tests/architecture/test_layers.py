@@ -15,7 +15,7 @@ from repository import MODULES, ROOT, SOURCE, is_type_checking, tree
 LAYERS = [
     {"cli"},
     {"api"},
-    {"reporting", "benchmark", "planning"},
+    {"reporting", "benchmark", "planning", "serving"},
     {"engine"},
     {"evaluation", "methods"},
     {"data", "semantics", "nn", "losses", "stats"},

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 import typer
 
 import ltds
-from ltds.cli import benchmark, data, demo, evaluate, export, methods, predict, report, train
+from ltds.cli import benchmark, data, demo, evaluate, export, methods, predict, report, serve, train
 from ltds.cli.hints import find_command, hint
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import LtdsError, LtdsWarning
+from ltds.core.processor import prepare_process
 from ltds.core.text import inert
 
 app = typer.Typer(
@@ -49,6 +50,7 @@ app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
+app.command("serve")(serve.serve)
 app.command("export")(export.export)
 app.command("evaluate")(evaluate.evaluate)
 app.command("benchmark")(benchmark.benchmark)
@@ -83,6 +85,7 @@ def run() -> None:
 
     `predict` and `evaluate` also exit with 1 after they skipped images that could not be read.
     """
+    prepare_process()
     _prepare_output()
     try:
         app()

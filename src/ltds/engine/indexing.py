@@ -8,6 +8,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,9 +48,12 @@ def open_index(model: Model, data: str | Path | Manifest | None = None, progress
     return index
 
 
-def has_index(model: Model) -> bool:
-    """Whether an index lies beside the model, so that none has to be made."""
-    return model.folder is not None and (model.folder / FILE).is_file()
+def can_index(model: Model) -> bool:
+    """Whether an index lies beside the model, or the dataset to make one from is where it was."""
+    if model.folder is not None and (model.folder / FILE).is_file():
+        return True
+    place = model.stored.config.data.root
+    return bool(place) and (Path(place) / "manifest.json").is_file()
 
 
 def compute_index(model: Model, manifest: Manifest, fingerprint: str, progress: Progress = SILENT) -> TrainingIndex:
@@ -144,7 +148,8 @@ def _prepared(model: Model, manifest: Manifest, rows: NDArray[np.int64]) -> Iter
 
     def prepare(batch: NDArray[np.int64]) -> Prepared:
         if vectors is not None:
-            return batch.tolist(), [_picture(manifest, row)[1] for row in batch], preprocessing(vectors[batch])
+            values: Any = vectors[batch]  # an array is taken as vectors, a list as images
+            return batch.tolist(), [_picture(manifest, row)[1] for row in batch], preprocessing(values)
         found = [(int(row), *_picture(manifest, row, images)) for row in batch]
         good = [(row, image, small) for row, image, small in found if image is not None]
         inputs = preprocessing([image for _, image, _ in good]) if good else None

@@ -1,0 +1,146 @@
+"""The server: bounded in how many it listens to, on this machine only unless asked otherwise."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from ltds.core.errors import ConfigError, expected
+from ltds.core.progress import SILENT, Progress
+from ltds.data.manifest import Manifest
+from ltds.engine.load import load_model
+from ltds.engine.model import Model
+from ltds.serving.answers import Answerer, nearest_shown
+from ltds.serving.handler import PredictionHandler
+from ltds.serving.hosts import is_loopback
+from ltds.serving.limits import ServeLimits, limits_of
+from ltds.serving.page import read_page
+
+BUSY = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class PredictionServer(ThreadingHTTPServer):
+    """Listens from the moment it is made; `serve_forever` answers, `shutdown` and `server_close` end it."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], answerer: Answerer, limits: ServeLimits, names: Iterable[str]) -> None:
+        self.answerer, self.limits, self.names = answerer, limits, frozenset(names)
+        self.page = read_page()
+        self._free = threading.BoundedSemaphore(limits.connections)
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, PredictionHandler)
+
+    @property
+    def url(self) -> str:
+        host, port = self.server_address[:2]
+        name = host.decode() if isinstance(host, bytes | bytearray) else str(host)
+        return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
+
+    def server_bind(self) -> None:
+        """As the standard library does, without asking a name server for this machine's name."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        with suppress(OSError):
+            request.sendall(BUSY)
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A visitor who leaves in the middle is no error."""
+
+
+def make_server(
+    model: Model,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    top: int = 5,
+    threshold: float | None = None,
+    nearest: int = 0,
+    limits: ServeLimits | None = None,
+    allow_host: Iterable[str] = (),
+) -> PredictionServer:
+    """A server that listens at this address; port 0 takes a free one."""
+    limits = limits or ServeLimits()
+    answerer = Answerer(model, limits, top=top, threshold=threshold, nearest=nearest)
+    try:
+        return PredictionServer((host, port), answerer, limits, [host, *allow_host])
+    except OSError as error:
+        raise _cannot_listen(host, port, error) from error
+
+
+def serve(
+    model: str | Path | Model,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    top: int = 5,
+    threshold: float | None = None,
+    nearest: int | None = None,
+    data: str | Path | Manifest | None = None,
+    max_mb: float = 20,
+    max_megapixels: float = 50,
+    allow_host: Iterable[str] = (),
+    device: str = "auto",
+    trust: Iterable[str] = (),
+    progress: Progress = SILENT,
+    say: Callable[[str], None] = print,
+) -> None:
+    """A local page to drop images on: their classes, or "unknown", and the nearest training images. Runs until Ctrl-C.
+
+        ltds.serve("runs/first")
+
+    `model`: a run, a model directory, or what `load_model` returned. `nearest`: how many training images to show, by
+    default three where they are at hand (`Model.training_index`). `max_mb`, `max_megapixels`: larger images are
+    refused. `host`: other than 127.0.0.1, others can use the model; `allow_host`: names that they may reach it by.
+    `say` is called with the address.
+    """
+    limits = limits_of(max_mb, max_megapixels)
+    loaded = model if isinstance(model, Model) else load_model(model, device=device, trust=trust)
+    shown = 3 if nearest is None and data is not None else nearest_shown(loaded, nearest)
+    server = make_server(
+        loaded, host=host, port=port, top=top, threshold=threshold, nearest=shown, limits=limits, allow_host=allow_host
+    )
+    try:
+        if shown:
+            say(f"Nearest training images: {len(loaded.training_index(data, progress)):,} are known.")
+        elif nearest is None:
+            say("Nearest training images are not shown: neither they nor the dataset are beside the model.")
+        if not is_loopback(host):
+            say("Everyone who can reach this machine can use the model: there is no password.")
+        say(f"Open {server.url} and drop images there. Stop with Ctrl-C.")
+        server.serve_forever()
+    except KeyboardInterrupt:
+        say("Stopped.")
+    finally:
+        server.server_close()
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        remedy = "Use 127.0.0.1 for this machine alone, or 0.0.0.0 for all of its networks."
+        return ConfigError(expected("argument 'host'", "an address of this machine", f"'{host}'", remedy))
+    got = "another program listens there" if error.errno == errno.EADDRINUSE else f"the system says: {error.strerror}"
+    return ConfigError(
+        f"Expected to be able to listen at port {port} of {host}, but {got}. Choose another port; 0 takes a free one.",
+        arguments=["port=0"],
+    )
