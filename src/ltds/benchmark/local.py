@@ -17,6 +17,7 @@ from typing import Any
 
 from ltds.benchmark.grid import GridCell
 from ltds.benchmark.run_cell import fail, run_cell
+from ltds.core.processor import cores, retain_memory
 from ltds.core.worker import exit_with_parent
 
 RETRIES = 2  # of a cell whose process was killed or ran out of memory, and so recorded no error
@@ -69,9 +70,9 @@ class _CellProcess:
 class LocalExecutor:
     """`jobs` processes, which share the machine's cores equally; each trains many cells, so that short ones pay off."""
 
-    def __init__(self, jobs: int, cores: int | None = None) -> None:
+    def __init__(self, jobs: int) -> None:
         self.jobs = jobs
-        self.threads = max(1, (cores or os.cpu_count() or 1) // jobs)
+        self.threads = max(1, cores() // jobs)
 
     def submit(self, cells: Iterable[GridCell]) -> Iterator[GridCell]:
         """Yield each cell when it has ended, done or failed. Closing early ends the processes; checkpoints stay."""
@@ -104,6 +105,7 @@ class LocalExecutor:
 
 def _child(parent: int, connection: Connection, threads: int) -> None:
     exit_with_parent(parent)
+    retain_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair: it ends this process
     while True:
         path, config = _received(connection)

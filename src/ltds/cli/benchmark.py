@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import ConfigError
+from ltds.core.processor import cores
 
 if TYPE_CHECKING:
     from ltds.benchmark.grid import Grid, GridCell
@@ -30,9 +30,9 @@ def benchmark(
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="A setting for all runs, NAME=VALUE. May be repeated.")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs to train at the same time; they share the CPU cores.")] = (
-        os.cpu_count() or 1
-    ),
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Runs to train at the same time; they share the CPU cores.")
+    ] = cores(),
     ray: Annotated[str, typer.Option(help="Run on a Ray cluster: its address, 'auto', or 'local' to start one.")] = "",
     cpus: Annotated[int, typer.Option(min=1, help="With --ray: CPU cores for each run.")] = 1,
     gpus: Annotated[float, typer.Option(min=0, help="With --ray: GPUs for each run, e.g. 0.5.")] = 0.0,

@@ -16,6 +16,7 @@ from ltds.cli.hints import find_command, hint
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import LtdsError, LtdsWarning
 from ltds.core.processor import prepare_process
+from ltds.core.processor import prepare_process
 from ltds.core.text import inert
 
 app = typer.Typer(
@@ -85,6 +86,7 @@ def run() -> None:
 
     `predict` and `evaluate` also exit with 1 after they skipped images that could not be read.
     """
+    prepare_process()
     prepare_process()
     _prepare_output()
     try:

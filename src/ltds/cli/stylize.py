@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.processor import cores
 
 if TYPE_CHECKING:
     from ltds.data.styles.make import StyleJob
@@ -46,8 +46,7 @@ def stylize(
     styles = sorted({job.style for job in style_jobs})
     missing = sorted({job.style for job in style_jobs if not is_complete(job.target)})
     options = StyleOptions(_weights(styles, missing, weights or []), size, str(choose_device(device)), batch)
-    cores = os.cpu_count() or 1
-    most = cores if options.device == "cpu" else min(cores, MOST_ON_GPU)
+    most = cores() if options.device == "cpu" else min(cores(), MOST_ON_GPU)
     load_styles(missing, options)
     if out is None:
         claim_dataset(source, style_jobs, options)

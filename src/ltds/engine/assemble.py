@@ -30,6 +30,7 @@ from ltds.engine.semantics import load_embeddings
 from ltds.engine.session import Session
 from ltds.engine.swad import WeightWindow
 from ltds.engine.tensorboard import require_tensorboard
+from ltds.engine.threads import use_threads
 from ltds.methods.base import Method, Phase
 from ltds.nn.sharing import BackboneSharing
 
@@ -39,8 +40,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT,
 
     `ranks`: which of the processes that train together this one is.
     """
-    if config.run.threads:
-        torch.set_num_threads(config.run.threads)
+    use_threads(config.run.threads)
     device = choose_device(config.run.device, ranks)
     if config.run.tensorboard:
         require_tensorboard()

@@ -150,7 +150,7 @@ class RunSettings(Settings):
 
     seed: NonNegativeInt = Field(0, description="seed of everything that is drawn at random")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="auto takes a GPU if there is one")
-    threads: NonNegativeInt = Field(0, description="CPU threads; 0: torch decides")
+    threads: NonNegativeInt = Field(0, description="CPU threads; 0: one for each core that the process may use")
     ranks: PositiveInt = Field(
         1, description="processes of this machine that train together, each on its share of every batch"
     )

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from ltds.core.errors import DataError, expected
+from ltds.core.processor import cores
 from ltds.core.progress import Progress
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import first_few, require_files
@@ -60,7 +61,7 @@ def _problems(names: Callable[[], Iterator[str]], source: Path, progress: Progre
             return str(error).split(", but got ", 1)[-1].split(". ")[0]
         return None
 
-    threads = os.cpu_count() or 1
+    threads = cores()
     results = prefetch(problem, names(), threads=threads, window=4 * threads)
     problems: dict[str, str] = {}
     with closing(results), progress.track("Checking images", sum(1 for _ in names())) as advance:

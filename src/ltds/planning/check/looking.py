@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ltds.core.errors import DataError
+from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
 from ltds.data.decode import decoded, open_image
 from ltds.data.prefetch import prefetch
@@ -55,7 +55,7 @@ def look_at(paths: Sequence[Path], rows: Sequence[int], progress: Progress = SIL
 
     images: dict[int, LookedAt] = {}
     unreadable: dict[int, str] = {}
-    threads = min(4, os.cpu_count() or 1)
+    threads = min(4, cores())
     results = prefetch(look, paths, threads=threads, window=4 * threads)
     with closing(results), progress.track("Looking at images", len(paths)) as advance:
         for row, seen in zip(rows, results, strict=True):

@@ -1,0 +1,83 @@
+"""The processor that this process may use: how many cores, and how threads and memory are handled on them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUPS = Path("/proc/self/cgroup")
+
+# Threads of OpenMP that wait for the others sleep at once instead of spinning. On a busy machine a spinning thread
+# takes the core from the very thread it waits for. The first two are for GNU's OpenMP, in torch for Linux; the third is
+# for LLVM's and Intel's, in torch for other systems.
+WAIT_POLICY = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
+
+# Parameters of mallopt, from glibc's malloc.h: freed memory stays with the process, so that the tensors of the next
+# step need no new pages. The values are those of benchmarks/step.py.
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
+RETAINED = ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1), (M_TOP_PAD, 256 * 2**20))  # -1: never trim
+
+
+def cores() -> int:
+    """Cores that this process may use: by its affinity and its container's quota, not all that the machine has."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([allowed, *(int(quota) for quota in _quotas())]))
+
+
+def prepare_process() -> None:
+    """Set how this process and those it starts wait and keep memory; to be called before torch is imported."""
+    set_wait_policy()
+    retain_memory()
+
+
+def set_wait_policy() -> None:
+    """Let waiting threads sleep, unless the user chose a policy; OpenMP reads it when torch is imported."""
+    if "torch" not in sys.modules and not any(name in os.environ for name in WAIT_POLICY):
+        os.environ.update(WAIT_POLICY)
+
+
+def retain_memory() -> bool:
+    """Keep freed memory for later use, with glibc's malloc and unless the user tuned it; whether that was done."""
+    tuned = "GLIBC_TUNABLES" in os.environ or any(name.startswith("MALLOC_") for name in os.environ)
+    if tuned or not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library, such as musl
+        return False
+    return all(mallopt(parameter, value) == 1 for parameter, value in RETAINED)
+
+
+def _quotas() -> Iterator[float]:
+    """Processor time per second that the control groups of this process and those around them allow."""
+    try:
+        lines = OWN_CGROUPS.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers == "" or "cpu" in controllers.split(","):
+            place = PurePosixPath(path)
+            for folder in (place, *place.parents):
+                quota = _quota(CGROUPS / str(folder).lstrip("/"), controllers)
+                if quota is not None:
+                    yield quota
+
+
+def _quota(folder: Path, controllers: str) -> float | None:
+    """The limit of one control group, of version 2 (no controllers are named) or 1; None: no limit."""
+    try:
+        if controllers == "":
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            place = CGROUPS / controllers / folder.relative_to(CGROUPS)
+            quota, period = ((place / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        allowed = float(quota) / float(period)
+    except (OSError, ValueError, ZeroDivisionError):  # "max" is no number
+        return None
+    return allowed if allowed > 0 else None
