@@ -89,6 +89,24 @@ def test_advice_for_one_source_domain(tmp_path: Path) -> None:
         toy_session(two, "ltds")
 
 
+@pytest.mark.parametrize("path", ["{elsewhere}/a.png", "../elsewhere/a.png", "images/../../elsewhere/a.png"])
+def test_a_manifest_names_files_outside_its_folder_only_by_option(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    own = write_dataset(tmp_path / "data")
+    (tmp_path / "elsewhere").mkdir()
+    (own.root / own.paths[0]).rename(tmp_path / "elsewhere" / "a.png")
+    path = path.format(elsewhere=tmp_path / "elsewhere")
+    paths = (path, "images/../" + own.paths[1], *own.paths[2:])  # the second stays inside
+    columns = (own.labels, own.domain_ids, own.split_ids)
+    Manifest(own.root, own.name, own.classes, own.domains, paths, *columns).write()
+    refused(command("data", "info", "data"), f"to be below its folder, but got '{path}'", "LTDS_OUTSIDE")
+    monkeypatch.setenv("LTDS_OUTSIDE", str(tmp_path / "else"))
+    refused(command("data", "info", "data"), f"but got '{path}'")
+    monkeypatch.setenv("LTDS_OUTSIDE", os.pathsep.join(["/nowhere", str(tmp_path / "elsewhere")]))
+    assert command("data", "info", "data").returncode == 0
+
+
 def test_the_demo_refuses_a_file_before_it_draws(command: Command, tmp_path: Path) -> None:
     (tmp_path / "afile").touch()
     refused(command("demo", "--out", "afile"), "Expected 'afile' to be a folder, but got a file")

@@ -21,6 +21,7 @@ from ltds.core.errors import DataError, nearest
 from ltds.core.task import Task
 from ltds.data.manifest_checks import bullet_list, find_problems
 from ltds.data.manifest_files import read_header, read_rows, write_header, write_rows
+from ltds.data.manifest_paths import require_inside
 from ltds.data.splits import SPLITS
 
 
@@ -132,9 +133,10 @@ class Manifest:
 
     @classmethod
     def read(cls, root: Path) -> Manifest:
-        """The dataset in this folder, checked: names, splits, duplicates, and that both files belong together."""
+        """The dataset in this folder, checked: names, splits, duplicates, paths, that both files belong together."""
         header = read_header(root)
         paths, labels, domain_ids, split_ids = read_rows(root / "manifest.csv", header)
+        require_inside(root / "manifest.csv", paths)
         manifest = cls(
             root=root,
             name=header.name,
