@@ -76,7 +76,7 @@ def plan_run(
     def settle(steps: Choice | None) -> tuple[RunPlan, RunConfig]:
         plan = RunPlan((*choices, *([steps] if steps else [])))
         schedule = resolve(plan.layer, given, folder, dataset=manifest.name).schedule
-        averaging = choose.choose_averaging(given, schedule.epochs * schedule.steps_per_epoch)
+        averaging = choose.choose_averaging(given, schedule.epochs * schedule.steps_per_epoch, network.learning)
         plan = RunPlan((*plan.choices, *([averaging] if averaging else [])))
         return plan, resolve(plan.layer, given, folder, dataset=manifest.name)
 

@@ -126,9 +126,13 @@ def test_what_the_user_gives_is_not_chosen() -> None:
     assert choose.choose_size(FACTS, {}, "features", True) is None
     assert choose.choose_batch(FACTS, given, 1, "scratch", True) is None
     assert choose.choose_optimizer(given, "pretrained") is None
-    assert choose.choose_averaging(given, 100) is None
-    decays = [choose.choose_averaging({}, steps) for steps in (10, 50, 200, 5000)]
+    assert choose.choose_averaging(given, 100, "features") is None
+    decays = [choose.choose_averaging({}, steps, "scratch") for steps in (10, 50, 200, 5000)]
     assert [c and c.settings["averaging.decay"] for c in decays] == [0.5, 0.8, 0.95, 0.99]
+    for schedule, keep in (({}, "last"), ({"keep": "best"}, None), ({"patience": 3}, None)):
+        on_features = choose.choose_averaging({"schedule": schedule}, 100, "features")
+        assert on_features is not None
+        assert on_features.settings.get("schedule.keep") == keep
     chosen = choose.choose_optimizer({"schedule": {"decay": "cosine"}}, "pretrained")
     assert chosen is not None
     assert "schedule.milestones" not in chosen.settings
