@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo browser test lint types format golden bench tables pictures clean
+.PHONY: help demo browser test lint types format golden bench tables pictures docs docs-data clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ltds needs Python 3.11 or newer; this is $$($(PYTHON) --version). Choose another: make PYTHON=python3.12 ..."; exit 2; }
@@ -67,5 +67,15 @@ tables: $(VENV)/.user ## write the tables of README.md and docs/ from results/*.
 pictures: $(VENV)/.test ## draw the pictures of README.md from real output (RUNS=folder: the page of these runs)
 	$(BIN)/python benchmarks/pictures.py $(if $(RUNS),--runs $(RUNS))
 
+$(VENV)/.docs: $(VENV)/.user
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## build the documentation as a site in site/ (open site/index.html; works without a network)
+	$(BIN)/python -m mkdocs build --clean --quiet
+
+docs-data: $(VENV)/.user tables ## write the reference pages (commands, settings, methods, API) and all tables of docs/
+	$(BIN)/python docs/tools/reference.py
+
 clean: ## delete the environment and caches; runs and data stay
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site

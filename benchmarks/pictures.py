@@ -1,6 +1,6 @@
-"""The pictures of README.md, made from real output: a contact sheet of Bestiary, and the page of a report.
+"""The pictures of README.md and docs/, made from real output: Bestiary, its counts, and the page of a report.
 
-    python benchmarks/pictures.py                    # trains agg and ltds for a few epochs, then draws both pictures
+    python benchmarks/pictures.py                    # trains agg and ltds for a few epochs, then draws all pictures
     python benchmarks/pictures.py --runs runs/mine   # the page of runs that are there
 
 The page needs chromium and Playwright (`make pictures` installs them).
@@ -19,6 +19,7 @@ from pathlib import Path
 from PIL import Image
 
 import ltds
+import problem_pictures
 from ltds.bestiary import DOMAINS, NAMES, render
 from ltds.core.files import atomic
 from ltds.core.image_grid import draw_grid
@@ -84,6 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, help="folder of runs to show on the page (default: a short demo)")
     runs = parser.parse_args().runs
+    problem_pictures.main()
     save(contact_sheet(), "bestiary.png")
     save(report_page(runs or short_runs()), "report.png")
 
