@@ -47,6 +47,13 @@ class Study:
     def read(cls, name: str) -> Study:
         return cls(name, json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))["runs"])
 
+    def only(self, rows: list[str]) -> Study:
+        """These rows, on the held-out domains that all of them have: other averages could not be compared."""
+        has = [{(r["data"], r["held_out"]) for r in self.runs if r["row"] == row} for row in rows]
+        common = set.intersection(*has)
+        runs = [r for r in self.runs if r["row"] in rows and (r["data"], r["held_out"]) in common]
+        return Study(self.name, runs)
+
     def rows(self) -> list[str]:
         """Best first, by the first metric of the paper."""
         names = dict.fromkeys(run["row"] for run in self.runs)
@@ -79,6 +86,7 @@ def table(study: Study, options: dict[str, str]) -> str:
     """The Markdown of one block."""
     rows = options["rows"].split(",") if options.get("rows") else study.rows()
     columns = options["columns"].split(",")
+    study = study.only(rows)
     heads, texts = _by_domain(study, rows, columns) if options.get("by") else _averages(study, rows, columns)
     if options.get("against"):
         heads.append(f"{_name(columns[0])}: `{options['against']}` minus this (95 %)")
