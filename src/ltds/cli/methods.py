@@ -106,10 +106,10 @@ def _cost(entry: MethodEntry) -> str:
 
 def _published(name: str) -> Iterator[str]:
     """The averages in the paper for this method, a sentence for each row of its tables."""
-    from ltds.reporting.paper.tables import RESULTS, averages, rows
+    from ltds.reporting.paper.tables import RESULTS, averages, paper_preset, rows
 
     for table, (_, title) in RESULTS.items():
-        for label in dict.fromkeys(number.label for number in rows(table) if number.preset == name):
+        for label in dict.fromkeys(number.label for number in rows(table) if number.preset == paper_preset(name)):
             means = "  ".join(f"{metric} {value}" for metric, value in averages(table)[label].items())
             yield f"table {table}, {title}, {label}: on average {means}"
 

@@ -103,6 +103,16 @@ def with_ranks(config: RunConfig, ranks: int | None) -> RunConfig:
     return replace(config, run=config.run.model_copy(update={"ranks": ranks}))
 
 
+# Presets that have been given a new setting: what a run means that was stored before there was one.
+_BEFORE = {"epi-fcr": {"average_domains": True}, "daml": {"only_known_classes": False}}
+
+
+def as_stored(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a stored run, with those that it does not know at the value that it was trained with."""
+    before = _BEFORE.get(merge({"method": {}}, tables)["method"].get("name"), {})
+    return merge({"method": before}, tables)
+
+
 def _with_recipe(model: type[Settings], recipe: Mapping[str, Any], method: Mapping[str, Any]) -> Settings | None:
     """The method's settings with the recipe's under them; None where the method has no use for the recipe's."""
     known = {name: value for name, value in recipe.items() if name in model.model_fields}

@@ -18,7 +18,10 @@ ADDED = (
     ("averaging", "start_patience", 3),
     ("averaging", "end_patience", 6),
     ("averaging", "tolerance", 0.3),
+    ("run", "precision", "float32"),
     ("schedule", "keep", "best"),
+    ("method", "average_domains", True),
+    ("method", "only_known_classes", False),
 )
 
 # Settings of [run] that say how a run is computed and what is written, not what it computes.
@@ -36,7 +39,7 @@ def identity(config: RunConfig, manifest: Manifest) -> str:
         settings["semantics"]["table"]
     )  # a dataset's attributes are scaled on reading
     for group, name, default in ADDED:
-        if settings[group][name] == default:
+        if settings[group].get(name) == default:  # a method has only some of these
             del settings[group][name]
     for name in HOW:
         del settings["run"][name]

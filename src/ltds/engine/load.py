@@ -12,7 +12,7 @@ from ltds.core.errors import CheckpointError
 from ltds.core.runs import RunDirectory
 from ltds.engine.build import build_method
 from ltds.engine.checkpoint import load_checkpoint
-from ltds.engine.config import resolve
+from ltds.engine.config import as_stored, resolve
 from ltds.engine.device import choose_device
 from ltds.engine.model import Model
 from ltds.engine.model_directory import is_model_directory, load_weights, read_model_directory
@@ -48,7 +48,7 @@ def _build(stored: StoredModel, device: torch.device) -> Method:
 
 def _read_run(run: RunDirectory, device: torch.device, trust: Iterable[str]) -> StoredModel:
     _refuse_other_exports(run)
-    config, task = resolve(run.read_config(), trust=tuple(trust)), run.read_task()
+    config, task = resolve(as_stored(run.read_config()), trust=tuple(trust)), run.read_task()
     _require_finished(run)
     record = ModelRecord.from_dict(run.read_model(), run.model_file, run.frozen_weights, device)
     embeddings = ClassEmbeddings.from_table(run.embeddings_file) if run.embeddings_file.is_file() else None

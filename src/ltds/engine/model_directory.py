@@ -18,7 +18,7 @@ import ltds
 from ltds.core.errors import CheckpointError
 from ltds.core.files import write_bytes, write_json
 from ltds.core.task import Task
-from ltds.engine.config import resolve
+from ltds.engine.config import as_stored, resolve
 from ltds.engine.model_record import FORMAT, ModelRecord
 from ltds.engine.preprocessing import FrozenPreprocessing
 from ltds.engine.stored_model import StoredModel
@@ -91,7 +91,7 @@ def read_model_directory(
             f"Expected '{folder}' to be a model directory of ltds, but got {type(error).__name__}: {error}. "
             "Export the model again."
         ) from error
-    stored = StoredModel(resolve(settings, trust=tuple(trust)), task, record, embeddings, scores, checksum)
+    stored = StoredModel(resolve(as_stored(settings), trust=tuple(trust)), task, record, embeddings, scores, checksum)
     return stored, {name.removeprefix(METHOD): value for name, value in tensors.items() if name.startswith(METHOD)}
 
 

@@ -12,7 +12,7 @@ from ltds.core.runs import RunDirectory
 from ltds.core.trust import code_needed
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
-from ltds.engine.config import RunConfig, resolve, with_ranks
+from ltds.engine.config import RunConfig, as_stored, resolve, with_ranks
 from ltds.engine.environment import describe_environment
 from ltds.engine.loop import train
 from ltds.engine.same_images import KEY, image_content, require_same_images
@@ -61,7 +61,7 @@ def resume_run(
     `trust`: modules outside ltds that the run needs and that may be imported. `ranks`: another number of them than the
     run was started with; then the numbers are the same up to rounding.
     """
-    config = with_ranks(resolve(run.read_config(), trust=trust), ranks)
+    config = with_ranks(resolve(as_stored(run.read_config()), trust=trust), ranks)
     with run.locked(), team_for(config) as team:
         session = assemble(config, Manifest.read(Path(config.data.root)), progress, team.ranks)
         _require_same_task(run, session)

@@ -54,6 +54,9 @@ class DamlConfig(Settings):
     )
     lr_scale_after_warmup: PositiveFloat = Field(0.1, description="Factor on the learning rate after the warm-up")
     joint_forward: bool = Field(False, description="All domains in one forward pass, so BatchNorm sees them mixed")
+    only_known_classes: bool = Field(
+        False, description="No outputs for classes without training images, as in the original (six for PACS-ODG)"
+    )
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> DamlConfig:
@@ -87,6 +90,8 @@ class Daml(Method):
     config: DamlConfig
     batches_per_step = 2  # one for meta-train, another for the meta-objective
     warming_up: Tensor  # () bool: only the first network has been trained so far
+    known: Tensor  # (R,) the classes that have outputs
+    output: Tensor  # (C,) the output of each class; R for a class without one
 
     def __init__(self, config: DamlConfig, problem: Problem) -> None:
         super().__init__(config, problem)
@@ -95,6 +100,11 @@ class Daml(Method):
         self.criterion = Criterion(config.criterion, self.task)
         self.other_networks = nn.ModuleList(new_domain_network(self.backbone, self.classifier) for _ in sources[1:])
         self.register_buffer("warming_up", torch.tensor(config.warmup > 0))
+        counts = torch.tensor(self.task.class_counts)
+        known = torch.arange(len(counts))[counts > 0] if config.only_known_classes else torch.arange(len(counts))
+        self.register_buffer("known", known, persistent=False)
+        output = torch.full((len(counts),), len(known)).index_copy(0, known, torch.arange(len(known)))
+        self.register_buffer("output", output, persistent=False)
 
     @classmethod
     def min_sources(cls, config: DamlConfig) -> int:
@@ -138,13 +148,16 @@ class Daml(Method):
         """Logits: log of the mean of the networks' softmax outputs. Features (N,K*D): concatenated over networks.
 
         Features are not averaged, because the axes of different networks have nothing in common. During the warm-up the
-        first network predicts alone.
+        first network predicts alone. A class without an output has the logit -inf.
         """
         nets = self._networks()[:1] if bool(self.warming_up) else self._networks()
         features = [net.f(images) for net in nets]
-        each = torch.stack([torch.log_softmax(net.h(x), dim=1) for net, x in zip(nets, features, strict=True)])
+        outputs = [net.h(x)[:, self.known] for net, x in zip(nets, features, strict=True)]
+        each = torch.stack([torch.log_softmax(z, dim=1) for z in outputs])
         highest = each.amax(dim=0)  # so that the mean of equal networks has no rounding error
         logits = highest + (each - highest).exp().mean(dim=0).log()
+        if self.config.only_known_classes:
+            logits = torch.cat([logits, torch.full_like(logits[:, :1], -torch.inf)], dim=1)[:, self.output]
         return Prediction(logits=logits, features=torch.cat(features, dim=1))
 
     def _aggregate(self, domains: Sequence[Batch], clock: Clock) -> StepLoss:
@@ -193,10 +206,10 @@ class Daml(Method):
     ) -> Tensor:
         """KD_n: network n learns from the other networks, in shares that are random for each image of domain n."""
         with torch.no_grad():
-            logits = torch.stack([net.h(features[m][n]) for m, net in enumerate(nets) if m != n])
+            logits = torch.stack([net.h(features[m][n])[:, self.known] for m, net in enumerate(nets) if m != n])
         shares = dirichlet([1.0] * len(logits), len(student), clock.generator(f"teachers/{n}"))
         teacher = mixed_teacher(logits, shares, self.config.temperature)
-        return distillation_loss(student, teacher, self.config.temperature).mean()
+        return distillation_loss(student[:, self.known], teacher, self.config.temperature).mean()
 
     def _mix(
         self,
@@ -222,14 +235,20 @@ class Daml(Method):
             logits = net.h(mixed)
             for m, (samples, pick) in enumerate(zip(domains, picks, strict=True)):
                 noise = clock.generator(f"criterion/{stream}/{n}/{m}")
-                loss = self.criterion(logits, samples.labels[pick], samples.domains[pick], noise)
+                loss = self.criterion(self._outputs(logits), samples.labels[pick], samples.domains[pick], noise)
                 losses.append((shares[:, m] * loss).mean())
         return torch.stack(losses).sum()
 
     def _classify(self, stream: str, logits: Tensor, samples: Batch, clock: Clock) -> Tensor:
         generator = clock.generator(f"criterion/{stream}")
-        losses: Tensor = self.criterion(logits, samples.labels, samples.domains, generator)
+        losses: Tensor = self.criterion(self._outputs(logits), samples.labels, samples.domains, generator)
         return losses.mean()
+
+    def _outputs(self, logits: Tensor) -> Tensor:
+        """(N,C) the logits, those of classes without an output at -inf: they take no part and get no gradient."""
+        if not self.config.only_known_classes:
+            return logits
+        return logits.masked_fill(self.output == len(self.known), -torch.inf)
 
     def _networks(self, fast: Mapping[str, Tensor] | None = None) -> list[DomainFunctions]:
         """The K networks at their weights theta, or at theta'."""

@@ -35,6 +35,9 @@ class EpiFcrConfig(Settings):
         CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
     )
     weights: EpisodeWeights = Field(EpisodeWeights(), description="Weights of the episode losses")
+    average_domains: bool = Field(
+        True, description="Divide the losses of f and h by the number of domains; false: sums, as in the original"
+    )
     warmup: Fraction = Field(
         0.16, description="Share of the run before episodes begin, in which every network learns by itself"
     )
@@ -87,10 +90,11 @@ class EpiFcr(Method):
         features = [self.backbone(x.images) for x in domains]
         shared = torch.stack([loss(f"agg/{n}", self.classifier(features[n]), x) for n, x in enumerate(domains)])
         terms = {"domain_networks": specific.mean(), "classification": shared.mean()}
-        total = specific.sum() + terms["classification"]
+        scale = 1 if self.config.average_domains else len(domains)
+        total = specific.sum() + scale * terms["classification"]
         if clock.step >= round(self.config.warmup * clock.total):
             episode = self._episode(domains, features, loss, clock)
-            total = total + torch.stack([weight * value for weight, value in episode.values()]).sum()
+            total = total + scale * torch.stack([weight * value for weight, value in episode.values()]).sum()
             terms |= {name: value for name, (_, value) in episode.items()}
         return StepLoss(total, {name: value.detach() for name, value in terms.items()})
 
@@ -99,7 +103,8 @@ class EpiFcr(Method):
     ) -> dict[str, tuple[float, Tensor]]:
         """The terms of L after the first one, with their weights. v and t differ; only f and h get a gradient.
 
-        L = 1/K [ sum_n CE(h(f(x_n))) + w_r sum_n CE(h_r(f(x_n))) + w_f CE(h_t(f(x_v))) + w_c CE(h(f_t(x_v))) ]
+        L = 1/K [ sum_n CE(h(f(x_n))) + w_r sum_n CE(h_r(f(x_n))) + w_f CE(h_t(f(x_v))) + w_c CE(h(f_t(x_v))) ], and
+        K times as much without `average_domains`.
         """
         w, count, terms = self.config.weights, len(domains), {}
         v, t = torch.randperm(count, generator=clock.generator("episode"))[:2].tolist()

@@ -202,6 +202,13 @@ def test_the_engine_gives_embeddings_to_the_semantic_head_only(toy: Manifest) ->
     assert toy_session(toy, "cumix-embeddings").method.semantics.shape == (6, 4)
 
 
+def test_the_presets_are_the_original_and_its_scaling_for_training_from_scratch(toy: Manifest) -> None:
+    original, scaled = (toy_config(toy, name).method.weights.model_dump() for name in ("cumix", "cumix-scratch"))
+    assert original == {"samples": 3.0, "features": 3.0, "images": 0.1}
+    assert {name: 6.1 * weight for name, weight in scaled.items()} == pytest.approx(original)
+    assert toy_config(toy, "cumix-embeddings").method.weights.model_dump() == scaled
+
+
 def test_one_source_domain_is_refused(toy: Manifest) -> None:
     task = toy.task("wax")
     single = Task("t", task.classes, ("ink", "wax"), "wax", task.counts[:1])

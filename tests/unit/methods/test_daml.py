@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,38 @@ def test_phases() -> None:
     assert first.trainable == ("backbone.", "classifier.")
     assert (second.name, second.share, second.lr_scale, second.decay) == ("main", 0.75, 0.5, "constant")
     assert METHODS["daml-warmup"].settings == {"warmup": 0.4}
+    assert METHODS["daml"].settings == {"only_known_classes": True}
+    assert METHODS["daml-scratch"].settings == {}
+
+
+@pytest.mark.parametrize("at", [0, 1, 3])
+@pytest.mark.parametrize("criterion", ["ce", "dc"])
+def test_a_class_without_images_has_no_output(at: int, criterion: str) -> None:
+    """As if there were no such class: the same terms and gradients, wherever it stands; its own rows get none."""
+    counts = np.insert(COUNTS, at, 0, axis=1)
+    small, large = make(criterion=criterion), make(counts, criterion=criterion, only_known_classes=True)
+    known = [c for c in range(4) if c != at]
+
+    def rows(name: str) -> bool:
+        return "classifier" in name
+
+    state = {}
+    for name, value in small.state_dict().items():
+        state[name] = large.state_dict()[name].index_copy(0, torch.tensor(known), value) if rows(name) else value
+    large.load_state_dict(state)
+    batch = make_batch()
+    one, two = small.loss(batch, CLOCK), large.loss(replace(batch, labels=torch.tensor(known)[batch.labels]), CLOCK)
+    for name, value in one.terms.items():
+        torch.testing.assert_close(two.terms[name], value, rtol=0, atol=1e-12, msg=name)
+    one.total.backward()
+    two.total.backward()
+    for (name, mine), theirs in zip(small.named_parameters(), large.parameters(), strict=True):
+        got = theirs.grad[known] if rows(name) else theirs.grad
+        torch.testing.assert_close(got, mine.grad, rtol=0, atol=1e-12, msg=name)
+        assert not rows(name) or (theirs.grad[at] == 0).all()
+    logits = large.predict(batch.images).logits
+    torch.testing.assert_close(logits[:, known], small.predict(batch.images).logits, rtol=0, atol=1e-12)
+    assert (logits[:, at] == -torch.inf).all()
 
 
 def test_networks_begin_different_and_count(toy: Manifest) -> None:

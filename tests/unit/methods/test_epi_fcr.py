@@ -215,6 +215,18 @@ def test_any_criterion_will_do(criterion: str) -> None:
     assert float(step.total.detach()) != float(plain.total.detach())
 
 
+@pytest.mark.parametrize("clock", [EARLY, LATE])
+def test_the_original_sums_over_domains(clock: Clock) -> None:
+    """f and h get K times the gradient; the domain networks, whose loss is a sum anyway, get the same one."""
+    mean, total = gradients(make(), clock), gradients(make(average_domains=False), clock)
+    for name, gradient in mean.items():
+        if gradient is None:
+            assert total[name] is None
+        else:
+            factor = 1 if name.startswith("domain_networks") else 3
+            torch.testing.assert_close(total[name], factor * gradient, rtol=1e-12, atol=1e-14, msg=name)
+
+
 def test_networks_begin_different_and_the_random_classifier_never_moves(toy: Manifest) -> None:
     session = toy_session(toy, "epi-fcr", method={"name": "epi-fcr", "warmup": 0.0})
     method = session.method
@@ -237,4 +249,6 @@ def test_bad_settings_and_presets(toy: Manifest) -> None:
     with pytest.raises(ConfigError, match=r"at least 2 source domains for EpiFcr .* has 1 \("):
         make(COUNTS[:1])
     assert METHODS["epi-fcr-bsce"].settings == {"criterion": "bsce"}
+    assert METHODS["epi-fcr"].settings == {"average_domains": False}
+    assert METHODS["epi-fcr-scratch"].settings == {}
     assert EpiFcrConfig().weights == EpisodeWeights(feature=2.0, classifier=0.05, random=0.1)

@@ -195,3 +195,5 @@ def test_the_preset_has_the_original_settings() -> None:
     config = parse(MasfConfig, METHODS["masf"].settings)
     assert (config.clip_norm, config.temperature, config.margin, config.triplet) == (2.0, 2.0, 10.0, 0.005)
     assert config.criterion.name == "ce"
+    assert config.inner_lr == 1e-5
+    assert parse(MasfConfig, METHODS["masf-scratch"].settings) == config.model_copy(update={"inner_lr": 0.1})

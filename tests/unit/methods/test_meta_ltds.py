@@ -476,7 +476,7 @@ def test_embeddings_are_asked_for_where_they_are_used(name: str) -> None:
     task, backbone = make().task, nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
     config = parse(MetaLtdsConfig, METHODS[name].settings)
     problem = Problem(task=task, backbone=backbone, feature_dim=4)
-    if name in ("ltds-a", "ltds-b", "ltds-c", "ltds-d", "mldg"):
+    if name in ("ltds-a", "ltds-b", "ltds-c", "ltds-d", "mldg", "mldg-scratch"):
         assert not MetaLtds.uses_embeddings(config)
         method = MetaLtds(config, problem).double().train()
         assert method.semantics.vectors.shape == (5, 0)

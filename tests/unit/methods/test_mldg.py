@@ -25,7 +25,7 @@ SIZE = 5
 def make(**settings: Any) -> MetaLtds:
     task = Task("t", ("a", "b", "c"), ("d0", "d1", "d2", "d3", "d4"), "d4", COUNTS)
     torch.manual_seed(1)
-    config = parse(MetaLtdsConfig, merge(METHODS["mldg"].settings, settings))
+    config = parse(MetaLtdsConfig, merge(METHODS["mldg-scratch"].settings, settings))
     backbone = nn.Linear(twin.PIXELS, twin.D, bias=False)
     return MetaLtds(config, Problem(task=task, backbone=backbone, feature_dim=twin.D)).double().train()
 
@@ -43,9 +43,9 @@ def flat(values: dict[str, torch.Tensor]) -> np.ndarray:
     return np.concatenate([values[name].detach().numpy().ravel() for name in twin.SHAPES])
 
 
-# The original's reading, and ours.
-ORIGINAL = {"sum_domains": True, "inner_lr": 0.5}
-READINGS = {"original": (ORIGINAL, (False, 0.5, 1.0)), "preset": ({}, (True, 0.2, 1.0))}
+# The original's reading, which is the preset mldg, and ours from scratch.
+ORIGINAL = METHODS["mldg"].settings
+READINGS = {"mldg": (ORIGINAL, (False, 0.5, 1.0)), "mldg-scratch": ({}, (True, 0.2, 1.0))}
 
 
 @pytest.mark.parametrize("step", range(3))

@@ -25,6 +25,13 @@ _AS_PRINTED = {
     "covariance": "full",
 }
 
+# Algorithm 1 with the classification loss only.
+_META_ALONE = {
+    "criterion": "ce",
+    "weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0, "augmentation": 0.0, "meta_test": 1.0},
+    "gradient_order": "second",
+}
+
 # What the released code computes, including its mistakes.
 _AS_RELEASED = {
     "s2s_negatives": "released",
@@ -102,6 +109,16 @@ ENTRIES = (
         citations=(LTDS,),
         remark=_FIRST_ORDER,
     ),
+    MethodEntry(
+        "ltds-hidden-names",
+        META_LTDS,
+        "ltds without the embeddings of open classes, which no other method knows",
+        {"hide_open_names": True},
+        group=PAPER,
+        page="ltds",
+        citations=(LTDS,),
+        remark=_FIRST_ORDER,
+    ),
     _ablation("a", "cross-entropy alone", _only(criterion="ce")),
     _ablation("b", "L_dc alone", _only()),
     _ablation("c", "cross-entropy with meta-learning", _only(criterion="ce"), meta=True),
@@ -126,11 +143,18 @@ ENTRIES = (
         "mldg",
         META_LTDS,
         "meta-learning alone: a step on all domains but one must also help that one",
-        {
-            "criterion": "ce",
-            "weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0, "augmentation": 0.0, "meta_test": 1.0},
-            "gradient_order": "second",
-        },
+        {**_META_ALONE, "inner_lr": 0.5, "sum_domains": True},
+        group=ANCESTORS,
+        page="mldg",
+        citations=(LI_META,),
+        remark=f"{_SECOND_ORDER} As in the original, for fixed features at a learning rate of 5e-4. From scratch: "
+        "mldg-scratch.",
+    ),
+    MethodEntry(
+        "mldg-scratch",
+        META_LTDS,
+        "mldg for training from scratch: the mean over domains and ltds' inner step",
+        _META_ALONE,
         group=ANCESTORS,
         page="mldg",
         citations=(LI_META,),
@@ -140,6 +164,18 @@ ENTRIES = (
         "masf",
         MASF,
         "after a step on all domains but one, classes should agree over domains and form clusters",
+        {"inner_lr": 1e-5},
+        group=ANCESTORS,
+        page="masf",
+        citations=(DOU,),
+        passes="2 * K - 1",
+        remark=f"{_FIRST_ORDER} The inner step of the original, for a pretrained network and Adam at 1e-5. From "
+        "scratch: masf-scratch.",
+    ),
+    MethodEntry(
+        "masf-scratch",
+        MASF,
+        "masf for training from scratch: an inner step of .1",
         group=ANCESTORS,
         page="masf",
         citations=(DOU,),

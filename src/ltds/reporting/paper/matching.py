@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ltds.reporting.dataset import Dataset
-from ltds.reporting.paper.tables import METRIC_KEYS, preset_averages, rows
+from ltds.reporting.paper.tables import METRIC_KEYS, paper_preset, preset_averages, rows
 from ltds.reporting.result_table import AVERAGE, Column
 
 # Name of a dataset -> the table with results on it. PACS-ODG is one dataset for each order of its sources.
@@ -20,7 +20,7 @@ def printed_value(dataset: Dataset, label: str, column: Column) -> float | None:
     table, metric = paper_table(dataset.name), _PRINTED.get(column.metric.key)
     if table is None or metric is None:
         return None
-    preset = dataset.rows[label][0].method
+    preset = paper_preset(dataset.rows[label][0].method)
     numbers = [n for n in rows(table) if n.held_out != AVERAGE]
     if column.group == AVERAGE:
         same = {_domain(n.held_out) for n in numbers} == {_domain(name) for name in dataset.held_out_only}

@@ -130,6 +130,11 @@ def averages(table: str) -> Mapping[str, Mapping[str, float]]:
     }
 
 
+def paper_preset(name: str) -> str:
+    """The name of a method in the paper's tables: its form for training from scratch belongs to the same row."""
+    return name.removesuffix("-scratch")
+
+
 def preset_averages(table: str, metric: str) -> dict[str, float]:
     """Our preset -> the paper's average in percent, for tables with one row for each preset."""
     labels = {number.label: number.preset for number in rows(table)}
