@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,19 +27,28 @@ from ltds.engine.frozen import FrozenRecord, activation_inputs, extractor_of
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
 from ltds.engine.phases import schedule_phases
+from ltds.engine.precision import choose_precision
 from ltds.engine.semantics import load_embeddings
 from ltds.engine.session import Session
 from ltds.engine.swad import WeightWindow
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.engine.threads import use_threads
 from ltds.methods.base import Method, Phase
+from ltds.nn.precision import Precision, compute_in
 from ltds.nn.sharing import BackboneSharing
 
 
-def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT, ranks: Ranks = ALONE) -> Session:
+def assemble(
+    config: RunConfig,
+    manifest: Manifest,
+    progress: Progress = SILENT,
+    ranks: Ranks = ALONE,
+    precision: Precision | None = None,
+) -> Session:
     """A fresh session: weights drawn at the address (seed, "init"), images cached, nothing trained yet.
 
-    `ranks`: which of the processes that train together this one is.
+    `ranks`: which of the processes that train together this one is. `precision`: that of the run, where it was decided
+    before.
     """
     use_threads(config.run.threads)
     device = choose_device(config.run.device, ranks)
@@ -60,6 +70,11 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT,
             "setting on them, but got none. Mark some training images with the split 'val' in manifest.csv."
         )
     phases = schedule_phases(method.phases(), config.schedule)
+    if precision is None:
+        sample = manifest.rows("train", task.sources[0])[: config.data.batch_size]
+        images = partial(inputs.evaluation, sample)
+        precision = choose_precision(config.run.precision, method.backbone, device, images)
+    compute_in(precision, method)
     return Session(
         config=config,
         manifest=manifest,
@@ -75,6 +90,7 @@ def assemble(config: RunConfig, manifest: Manifest, progress: Progress = SILENT,
         frozen=frozen,
         device=device,
         identity=identity(config, manifest),
+        precision=precision,
         ranks=ranks,
         sharing=None if ranks.alone else BackboneSharing(ranks, method, sync_batchnorm=config.run.sync_batchnorm),
     )

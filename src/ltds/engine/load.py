@@ -17,8 +17,10 @@ from ltds.engine.device import choose_device
 from ltds.engine.model import Model
 from ltds.engine.model_directory import is_model_directory, load_weights, read_model_directory
 from ltds.engine.model_record import ModelRecord
+from ltds.engine.precision import recorded_precision
 from ltds.engine.stored_model import StoredModel, scores_of
 from ltds.methods.base import Method
+from ltds.nn.precision import compute_in
 from ltds.semantics.embeddings import ClassEmbeddings
 
 
@@ -38,6 +40,7 @@ def load_model(path: str | Path, *, device: str = "auto", trust: Iterable[str] =
     stored = _read_run(run, target, trust)
     method = _build(stored, target)
     load_checkpoint(run.best_checkpoint, method)
+    compute_in(recorded_precision(run), method)  # as in the evaluation of the run
     return Model(method, stored, target, folder)
 
 

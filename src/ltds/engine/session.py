@@ -23,6 +23,7 @@ from ltds.engine.frozen import FrozenRecord
 from ltds.engine.phases import ScheduledPhase
 from ltds.engine.swad import WeightWindow
 from ltds.methods.base import Method
+from ltds.nn.precision import Precision
 from ltds.nn.sharing import BackboneSharing
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -45,6 +46,7 @@ class Session:
     frozen: FrozenRecord | None  # the network between images and inputs, where there is one
     device: torch.device
     identity: str  # hash of dataset, class embeddings and settings: what a checkpoint belongs to
+    precision: Precision = "float32"  # in which backbones compute
     ranks: Ranks = ALONE  # the processes that train together
     sharing: BackboneSharing | None = None  # how they share the backbones' work; None: this process is alone
 

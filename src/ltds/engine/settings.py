@@ -13,6 +13,7 @@ from ltds.core.config import Fraction, Settings, refuse_idle
 from ltds.nn.backbones import BackboneSettings
 
 ShareBelowOne = Annotated[float, Field(ge=0, lt=1)]
+AskedPrecision = Literal["auto", "float32", "bfloat16"]
 
 
 class Augmentation(Settings):
@@ -151,6 +152,10 @@ class RunSettings(Settings):
     seed: NonNegativeInt = Field(0, description="seed of everything that is drawn at random")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="auto takes a GPU if there is one")
     threads: NonNegativeInt = Field(0, description="CPU threads; 0: one for each core that the process may use")
+    precision: AskedPrecision = Field(
+        "float32",
+        description="of the backbone; auto: bfloat16 on a GPU that has it, or where a probe finds it quicker",
+    )
     ranks: PositiveInt = Field(
         1, description="processes of this machine that train together, each on its share of every batch"
     )

@@ -15,6 +15,7 @@ from ltds.engine.assemble import assemble
 from ltds.engine.config import RunConfig, as_stored, resolve, with_ranks
 from ltds.engine.environment import describe_environment
 from ltds.engine.loop import train
+from ltds.engine.precision import recorded_precision, with_precision
 from ltds.engine.same_images import KEY, image_content, require_same_images
 from ltds.engine.semantics import semantics_checksum
 from ltds.engine.session import Session
@@ -41,7 +42,7 @@ def create_run(
             if plan is not None:
                 run.write_plan(plan)
             record(run, session)
-            with team.together(config, run.path):
+            with team.together(with_precision(config, session.precision), run.path):
                 train(session, run, progress)
 
 
@@ -63,10 +64,11 @@ def resume_run(
     """
     config = with_ranks(resolve(as_stored(run.read_config()), trust=trust), ranks)
     with run.locked(), team_for(config) as team:
-        session = assemble(config, Manifest.read(Path(config.data.root)), progress, team.ranks)
+        precision = recorded_precision(run)
+        session = assemble(config, Manifest.read(Path(config.data.root)), progress, team.ranks, precision)
         _require_same_task(run, session)
         _record_resume(run, session)
-        with team.together(config, run.path):
+        with team.together(with_precision(config, precision), run.path):
             train(session, run, progress)
 
 
@@ -92,7 +94,7 @@ def record(run: RunDirectory, session: Session) -> None:
 
 
 def _environment(session: Session) -> dict[str, Any]:
-    return describe_environment(session.device) | {"ranks": session.ranks.world}
+    return describe_environment(session.device) | {"ranks": session.ranks.world, "precision": session.precision}
 
 
 def _require_same_task(run: RunDirectory, session: Session) -> None:

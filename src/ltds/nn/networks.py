@@ -50,3 +50,13 @@ def _was_trained(module: nn.Module) -> bool:
             if not (torch.equal(layer.running_mean, start[0]) and torch.equal(layer.running_var, start[1])):
                 return True
     return False
+
+
+def backbones_of(method: nn.Module) -> dict[str, nn.Module]:
+    """The modules called "backbone", however deep, by their full names; none inside of another."""
+    found: dict[str, nn.Module] = {}
+    for name, module in method.named_modules():
+        parts = name.split(".")
+        if parts[-1] == "backbone" and "backbone" not in parts[:-1]:
+            found[name] = module
+    return found

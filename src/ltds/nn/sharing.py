@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from ltds.core.ranks import Ranks, RowShare, sharing
+from ltds.nn.networks import backbones_of
 from ltds.nn.synced_batchnorm import synchronise
 
 LEAST_ROWS = 2  # of each rank: BatchNorm needs two; a smaller batch is not shared out
@@ -32,7 +33,7 @@ class BackboneSharing:
 
     def __init__(self, ranks: Ranks, method: nn.Module, *, sync_batchnorm: bool) -> None:
         self.ranks, self.method, self.sync_batchnorm = ranks, method, sync_batchnorm
-        self.backbones = _backbones(method)
+        self.backbones = backbones_of(method)
         self._active, self._inside = False, False
         self._entered: dict[tuple[int, ...], tuple[tuple[Tensor, ...], dict[str, Tensor]]] = {}
         for backbone in self.backbones.values():
@@ -94,16 +95,6 @@ class BackboneSharing:
             entered = dict(zip(named, _Entered.apply(self.ranks, *named.values()), strict=True))  # type: ignore[no-untyped-call]
             self._entered[key] = tuple(named.values()), entered
         return self._entered[key][1]
-
-
-def _backbones(method: nn.Module) -> dict[str, nn.Module]:
-    """The modules called "backbone", however deep, by their full names; none inside of another."""
-    found: dict[str, nn.Module] = {}
-    for name, module in method.named_modules():
-        parts = name.split(".")
-        if parts[-1] == "backbone" and "backbone" not in parts[:-1]:
-            found[name] = module
-    return found
 
 
 def _scattered(ranks: Ranks, x: Tensor) -> Tensor:

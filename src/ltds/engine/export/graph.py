@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ltds.core.errors import ExportError
 from ltds.engine.model import Model
 from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing, ImagePreprocessing
+from ltds.nn.precision import compute_in
 
 INPUT = "inputs"
 OUTPUTS = ("logits", "probabilities", "features")
@@ -63,9 +64,10 @@ def graph_preprocessing(model: Model) -> ImagePreprocessing | FeaturePreprocessi
 
 
 def cpu_copy(model: Model) -> Model:
-    """A copy of the model on the CPU, without gradients."""
+    """A copy of the model on the CPU, in float32, without gradients."""
     clone = copy.deepcopy(model)
     clone.method.cpu().requires_grad_(False)
+    compute_in("float32", clone.method)
     clone.device = torch.device("cpu")
     if isinstance(clone.record.preprocessing, FrozenPreprocessing):
         clone.record.preprocessing.network.to(clone.device)
