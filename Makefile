@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo browser test lint types format golden bench tables pictures docs docs-data clean
+.PHONY: help demo browser test lint types format golden mutants bench tables pictures docs docs-data clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -57,6 +57,10 @@ format: $(VENV)/.dev ## fix style
 
 golden: $(VENV)/.test ## rewrite the golden journals; explain the change under "Numerics" in CHANGELOG.md
 	OMP_NUM_THREADS=1 LTDS_REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden
+
+# Results go to results/mutants.json; a second run goes on, and tries survivors again (COUNT=300 SEED=1: another sample).
+mutants: $(VENV)/.test ## put small faults into the code, one at a time, and list those that no test notices (hours)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/mutants/run.py --count $(or $(COUNT),150) --seed $(or $(SEED),0)
 
 bench: $(VENV)/.user ## check that the built-in dataset is hard: oracle against Agg (about 20 minutes)
 	$(BIN)/python benchmarks/bestiary.py

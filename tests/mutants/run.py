@@ -1,0 +1,233 @@
+"""make mutants: put small faults into the code, one at a time, and list those that no test notices.
+
+Works on a copy of the last commit in a temporary folder. Faults come in a random order that depends on the seed alone.
+What results/mutants.json already knows about a fault is kept while its source file is unchanged, except that survivors
+are tried again: after new tests, run the same command. Stop it whenever you like; the next run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from faults import Fault, find_faults
+from which_tests import ROOMS, noticing_tests
+
+ROOT = Path(__file__).resolve().parents[2]
+PRELOADED = (
+    "numpy",
+    "torch",
+    "torch.nn.functional",
+    "pydantic",
+    "PIL.Image",
+    "safetensors.torch",
+    "pytest",
+    "hypothesis",
+)
+CPU_SECONDS = 240  # processor time for the tests of one fault; what takes longer hangs, and counts as noticed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--count", type=int, default=150, help="faults to try, the same number in each room")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the order in which faults are tried")
+    parser.add_argument("--rooms", default=",".join(ROOMS), help="packages of src/ltds, e.g. losses,stats")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "mutants.json", help="file of the outcome")
+    options = parser.parse_args()
+    record: dict[str, Any] = json.loads(options.out.read_text()) if options.out.is_file() else {}
+    known = {row["fault"]: row for row in record.get("faults", [])}
+    with tempfile.TemporaryDirectory(prefix="ltds-mutants-") as folder:
+        tree, commit = copy_of_head(Path(folder))
+        check(tree)
+        sample = choose(tree, options.rooms.split(","), options.count, options.seed)
+        bench = Bench(tree)
+        rows: dict[str, dict[str, Any]] = {}
+        for number, fault in enumerate(sample, 1):
+            digest = hashlib.sha256((tree / fault.file).read_bytes()).hexdigest()[:12]
+            row = known.get(fault.key)
+            if not row or not row["noticed_by"] or row["source"] != digest:  # a survivor is tried again
+                started = time.monotonic()
+                row = {"fault": fault.key, "line": fault.line, "source": digest, "noticed_by": bench.noticed_by(fault)}
+                seconds = time.monotonic() - started
+                print(
+                    f"{number}/{len(sample)} {seconds:4.0f} s  {row['noticed_by'] or 'SURVIVED'}  {fault.key}",
+                    flush=True,
+                )
+            rows[fault.key] = row
+            write(options.out, commit, options.seed, rows)
+    print(summary(json.loads(options.out.read_text())))
+
+
+def check(tree: Path) -> None:
+    """Refuse a commit whose tests cannot even be collected: every fault would seem to be noticed."""
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "tests/unit/losses"]
+    environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"Expected the tests of the last commit to be collected, but got:\n{done.stdout}{done.stderr}")
+
+
+def choose(tree: Path, rooms: list[str], count: int, seed: int) -> list[Fault]:
+    """The first faults of each room in its random order, so many that they are `count` together, rooms taking turns."""
+    share = -(-count // len(rooms))
+    queues = []
+    for room in rooms:
+        files = sorted((tree / "src/ltds" / room).rglob("*.py"))
+        names = [(file, str(file.relative_to(tree))) for file in files if "standalone" not in file.parts]
+        faults = [fault for file, name in names for fault in find_faults(name, file.read_text())]
+        queues.append(sorted(faults, key=lambda fault: fault.rank(seed))[:share])
+    turns = [fault for place in range(share) for queue in queues for fault in queue[place : place + 1]]
+    return turns[:count]
+
+
+class Bench:
+    """Runs tests in forked processes, so that torch is imported once."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree = tree
+        self.sound: set[str] = set()  # tests that pass without a fault, as far as they were tried
+        self.broken: set[str] = set()  # tests that fail without any fault
+        sys.dont_write_bytecode = True
+        sys.path[:0] = [str(tree / "src"), str(tree / "tests"), str(tree / "tests/reference")]
+        os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        os.chdir(tree)
+        for name in PRELOADED:
+            importlib.import_module(name)
+
+    def noticed_by(self, fault: Fault) -> str:
+        """The first test that fails with the fault and not without it; "" if there is none."""
+        tests = noticing_tests(self.tree, fault.file)
+        while True:
+            with self._put_in(fault):
+                failed = self._first_failure(tests)
+            if failed in self.sound or "::" not in failed:
+                return failed
+            if not self._first_failure([failed]):
+                self.sound.add(failed)
+                return failed
+            self.broken.add(failed)
+
+    @contextmanager
+    def _put_in(self, fault: Fault) -> Iterator[None]:
+        file = self.tree / fault.file
+        source = file.read_text()
+        file.write_text(fault.applied(source))
+        try:
+            yield
+        finally:
+            file.write_text(source)
+
+    def _first_failure(self, tests: list[str]) -> str:
+        """The test that failed, the file that could not be imported, "time" if the limit was reached, or ""."""
+        report = self.tree / "first-failure.txt"
+        report.write_text("")
+        pid = os.fork()
+        if pid == 0:
+            self._run_tests(tests, report)
+        deadline = time.monotonic() + 20 * CPU_SECONDS
+        while True:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                break
+            if time.monotonic() > deadline:
+                os.killpg(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return "time"
+            time.sleep(0.05)
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            return "time" if number in (signal.SIGXCPU, signal.SIGKILL) else f"signal {number}"
+        return report.read_text()
+
+    def _run_tests(self, tests: list[str], report: Path) -> None:
+        """In the forked process: run until the first failure, write its name, leave."""
+        os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        import pytest
+
+        class FirstFailure:
+            def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+                self.note(report.nodeid, report.failed)
+
+            def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+                self.note(report.nodeid, report.failed)
+
+            def note(self, name: str, failed: bool, file: Path = report) -> None:
+                if failed and not file.read_text():
+                    file.write_text(name or "collection")
+
+        skipped = [f"--deselect={name}" for name in self.broken]
+        code = pytest.main(
+            ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *skipped, *tests], [FirstFailure()]
+        )
+        if code not in (0, 1, 5) and not report.read_text():
+            report.write_text(f"pytest ended with {code}")
+        os._exit(0)
+
+
+def copy_of_head(folder: Path) -> tuple[Path, str]:
+    """The last commit, unpacked; and its name. Worked examples beside the repository are linked beside the copy."""
+    tree = folder / "tree"
+    tree.mkdir()
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x"], cwd=tree, input=archive, check=True)
+    if (ROOT.parent / "shared").is_dir():
+        (folder / "shared").symlink_to(ROOT.parent / "shared")
+    name = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
+    return tree, name.stdout.strip()
+
+
+def equivalent() -> dict[str, str]:
+    """Faults that change nothing that anyone could notice, with the reason."""
+    return dict(tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text()))
+
+
+def write(file: Path, commit: str, seed: int, rows: dict[str, dict[str, Any]]) -> None:
+    same = equivalent()
+    survivors = [key for key, row in rows.items() if not row["noticed_by"]]
+    real = [key for key in survivors if key not in same]
+    counted = len(rows) - (len(survivors) - len(real))
+    record = {
+        "command": "make mutants",
+        "commit": commit,
+        "seed": seed,
+        "n": len(rows),
+        "equivalent": len(survivors) - len(real),
+        "caught": counted - len(real),
+        "share": round((counted - len(real)) / counted, 4) if counted else None,
+        "rooms": dict(Counter(key.split("/")[2] for key in rows)),
+        "survivors": real,
+        "faults": list(rows.values()),
+    }
+    new = file.with_suffix(".part")
+    new.write_text(json.dumps(record, indent=1) + "\n")
+    new.replace(file)
+
+
+def summary(record: dict[str, Any]) -> str:
+    counted = record["n"] - record["equivalent"]
+    share = 100 * record["caught"] / counted if counted else 0
+    lines = [f"{record['caught']} of {counted} faults noticed ({share:.1f} %), {record['equivalent']} change nothing."]
+    return "\n".join([*lines, *(f"  survived: {fault}" for fault in record["survivors"])])
+
+
+if __name__ == "__main__":
+    main()
