@@ -11,11 +11,10 @@ from typing import Annotated, Any
 import typer
 
 import ltds
-from ltds.cli import benchmark, data, demo, evaluate, export, methods, predict, report, serve, train
+from ltds.cli import benchmark, data, demo, doctor, evaluate, export, methods, predict, report, serve, train
 from ltds.cli.hints import find_command, hint
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import LtdsError, LtdsWarning
-from ltds.core.processor import prepare_process
 from ltds.core.processor import prepare_process
 from ltds.core.text import inert
 
@@ -57,6 +56,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("benchmark")(benchmark.benchmark)
 app.command("report")(report.report)
 app.command("methods")(methods.methods)
+app.command("doctor")(doctor.doctor)
 
 
 def _prepare_output() -> None:
@@ -86,7 +86,6 @@ def run() -> None:
 
     `predict` and `evaluate` also exit with 1 after they skipped images that could not be read.
     """
-    prepare_process()
     prepare_process()
     _prepare_output()
     try:

@@ -1,7 +1,7 @@
 """The pages of docs/reference that are written from the code: commands, settings, methods, API.
 
-python docs/tools/reference.py            # or: make docs-data
-python docs/tools/reference.py --check    # say which are stale, write nothing
+python docs/tools/reference_pages.py            # or: make docs-data
+python docs/tools/reference_pages.py --check    # say which are stale, write nothing
 """
 
 from __future__ import annotations

@@ -1,0 +1,88 @@
+"""`ltds doctor`: what is installed, what the machine has, and where files go."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import ltds
+from ltds.core.installation import MAIN, extras, installed_version
+from ltds.core.processor import cores
+from ltds.core.text import inert
+
+GB = 1e9
+
+
+def doctor() -> None:
+    """Say what is installed, which devices there are, and where files go: what a report of a problem should contain.
+
+    Example: ltds doctor
+    """
+    for title, lines in (
+        ("Versions", _versions()),
+        ("Devices", _devices()),
+        ("Extras", _extras()),
+        ("Places", _places()),
+    ):
+        print(title)
+        for line in lines:
+            print(inert(f"  {line}"))
+
+
+def _versions() -> Iterator[str]:
+    yield f"ltds {ltds.__version__} in {Path(ltds.__file__).parent}"
+    yield f"Python {platform.python_version()} ({sys.executable}) on {platform.platform()}"
+    yield ", ".join(f"{name} {installed_version(name) or 'missing'}" for name in MAIN)
+
+
+def _devices() -> Iterator[str]:
+    try:
+        import torch
+    except Exception as error:  # a damaged installation can fail in any way
+        yield f"torch cannot be loaded: {type(error).__name__}: {error}"
+        yield "Install it again: pip install --force-reinstall torch"
+        return
+    threads = torch.get_num_threads()
+    yield f"CPU: {cores()} cores for this process, of {os.cpu_count()} in the machine; torch uses {threads} threads"
+    for index in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(index)
+        yield f"GPU {index}: {properties.name}, {properties.total_memory / GB:.0f} GB (cuda)"
+    if torch.backends.mps.is_available():
+        yield "GPU: Apple (mps)"
+    if torch.cuda.device_count() == 0:
+        yield _why_no_cuda(torch.version.cuda)
+
+
+def _why_no_cuda(built_for: str | None) -> str:
+    if built_for is None:
+        return "CUDA: this torch was built without it. For an NVIDIA GPU install another build of torch (pytorch.org)."
+    return f"CUDA: torch was built for CUDA {built_for}, but finds no GPU. Is there a driver (nvidia-smi)?"
+
+
+def _extras() -> Iterator[str]:
+    found = extras()
+    if not found:
+        yield "unknown: ltds is not installed as a package. Install it: pip install ."
+    width = max((len(extra.name) for extra in found), default=0)
+    for extra in found:
+        state = f"missing; to add it: pip install 'ltds[{extra.name}]'" if extra.missing else "there"
+        purpose = f" ({extra.purpose})" if extra.purpose else ""
+        yield f"{extra.name.ljust(width)}  {state}{purpose}"
+
+
+def _places() -> Iterator[str]:
+    from ltds.data.datasets.opening import data_home
+
+    home = data_home()
+    datasets = sum(1 for _ in home.glob("*/manifest.json")) if home.is_dir() else 0
+    chosen = "LTDS_DATA" if "LTDS_DATA" in os.environ else "set LTDS_DATA for another place"
+    yield f"datasets that are built: {home.resolve()} ({datasets} there; {chosen})"
+    yield "decoded images and outputs of frozen networks: .cache in the folder of each dataset; may be deleted"
+    hub = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
+    yield f"text encoders: {hub} ({'there' if hub.is_dir() else 'not there'}; HF_HOME)"
+    yield f"runs: {Path('runs').resolve()}, unless --out says otherwise"
+    yield f"free disk space here: {shutil.disk_usage('.').free / GB:.0f} GB"

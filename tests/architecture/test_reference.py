@@ -1,0 +1,50 @@
+"""docs/reference is what `make docs-data` writes from the code, and the site knows every page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_dialect import for_site
+from reference_pages import PAGES, stale
+from repository import ROOT
+from setting_pages import unused_origins
+
+DOCS = ROOT / "docs"
+
+
+def test_reference_pages_are_up_to_date() -> None:
+    assert stale() == [], "stale pages: run `make docs-data`"
+
+
+def test_origins_name_settings_that_exist() -> None:
+    assert unused_origins() == [], "correct docs/tools/origins.toml"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_of_the_reference_are_not_empty(name: str) -> None:
+    assert len((DOCS / "reference" / name).read_text(encoding="utf-8").splitlines()) > 60
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    named = set(re.findall(r"(?m)[ :]([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if page.parent != DOCS / "methods"}
+    assert pages - named == set(), "add these to the navigation in mkdocs.yml"
+    assert named - pages - {"changelog.md", "contributing.md"} == set()
+
+
+def test_markdown_of_github_becomes_that_of_the_site() -> None:
+    page = "# A\nText:\n- one\n  more\n- two\n\n      ltds demo\n\n| a | b |\n|--:|---|\n| `x | y` | c \\| d |\n1. x\n"
+    page = page.replace("`x | y`", "`x \\| y`")
+    assert for_site(page).splitlines() == [
+        *("# A", "", "Text:", ""),
+        *("-   one", "    more", "-   two", "", "    ```text", "    ltds demo", "    ```", "", ""),
+        *("| a | b |", "| --: | --- |", "| `x | y` | c \\| d |", ""),
+        *("1.  x", ""),
+    ]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_every_page_can_be_converted(page: Path) -> None:
+    assert for_site(page.read_text(encoding="utf-8")).startswith("# ")

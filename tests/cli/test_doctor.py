@@ -1,0 +1,67 @@
+"""`ltds doctor` and `ltds --version`: what a report of a problem should contain."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+import ltds
+from conftest import Command
+from ltds.core.installation import Extra, extras, installed_version
+from ltds.core.processor import cores
+
+METADATA = """Metadata-Version: 2.4
+Name: ltds
+Version: 9.9
+Requires-Dist: numpy>=1.26
+Requires-Dist: numpy>=1.26; extra == 'figures'
+Requires-Dist: no-such-package>=1; extra == "ray"
+Requires-Dist: pytest; extra == 'test'
+Requires-Dist: ltds[ray]; extra == 'ray'
+"""
+
+
+@pytest.fixture
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metadata of another ltds, found before the real one."""
+    folder = tmp_path / "ltds-9.9.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(METADATA)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_version(command: Command) -> None:
+    assert command("--version").stdout == f"ltds {ltds.__version__}\n"
+
+
+def test_versions_devices_extras_and_places(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LTDS_DATA", str(tmp_path / "sets"))
+    (tmp_path / "sets" / "one").mkdir(parents=True)
+    (tmp_path / "sets" / "one" / "manifest.json").write_text("{}")
+    done = command("doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == ["Versions", "Devices", "Extras", "Places"]
+    assert f"torch {installed_version('torch')}" in done.stdout
+    assert f"CPU: {cores()} cores for this process, of {os.cpu_count()} in the machine" in done.stdout
+    assert f"{tmp_path / 'sets'} (1 there; LTDS_DATA)" in done.stdout
+    if not torch.cuda.is_available():
+        assert "  CUDA: " in done.stdout
+
+
+@pytest.mark.usefixtures("declared")
+def test_an_extra_that_is_missing_says_what_to_type(command: Command) -> None:
+    assert extras() == [
+        Extra("figures", "the map of features in reports", ()),
+        Extra("ray", "benchmarks on a cluster", ("no-such-package",)),
+    ]
+    text = command("doctor").stdout
+    assert "figures  there (the map of features in reports)" in text
+    assert "ray      missing; to add it: pip install 'ltds[ray]' (benchmarks on a cluster)" in text
+
+
+def test_a_package_that_is_not_installed() -> None:
+    assert installed_version("no-such-package") is None
