@@ -103,7 +103,7 @@ def cells_of(
                     layer = _layer(manifest, domain, method, seed)
                     of_method = {"method": grid.by_method.get(method, {})}
                     try:
-                        config = resolve(settings, of_method, layer, dataset=manifest.name, trust=trust)
+                        config = resolve(settings, of_method, layer, dataset=manifest, trust=trust)
                         cells.append(GridCell(_run_directory(out, config, manifest), config, variant))
                     except LtdsError as error:
                         problems[f"{method}: {error}"] = error

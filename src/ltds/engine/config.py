@@ -10,6 +10,7 @@ from ltds.core.config import Settings, check, listing, merge
 from ltds.core.errors import ConfigError
 from ltds.core.trust import require_trust
 from ltds.data.datasets import find_recipe
+from ltds.data.manifest import Manifest
 from ltds.engine.frozen import check_frozen
 from ltds.engine.settings import (
     AveragingSettings,
@@ -49,8 +50,8 @@ class RunConfig:
         return {"method": {"name": self.method_name, **self.method.model_dump(mode="json")}, **groups}
 
 
-def resolve(*layers: Mapping[str, Any], dataset: str = "", trust: Iterable[str] | None = None) -> RunConfig:
-    """The config that these tables make, later ones over earlier ones, over the recipe of the dataset.
+def resolve(*layers: Mapping[str, Any], dataset: Manifest | str = "", trust: Iterable[str] | None = None) -> RunConfig:
+    """The config that these tables make, later ones over earlier ones, over the recipe of the dataset (or its name).
 
     Every mistake is reported at once: in the shared groups, in the method's name and in its settings.
     `trust`: where a layer was read from a file, the modules that may be imported for it; None: the caller wrote all

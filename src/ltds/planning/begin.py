@@ -14,6 +14,7 @@ from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
+from ltds.engine.recipe_line import recipe_line
 from ltds.engine.start import create_run
 from ltds.planning.choices import RunPlan
 from ltds.planning.duration import say_duration
@@ -45,7 +46,7 @@ def begin_run(
             resume=out,
         )
     given = merge(*layers)
-    settled = resolve(*layers, _folder(manifest), dataset=manifest.name, trust=trust)  # refuses mistakes at once
+    settled = resolve(*layers, _folder(manifest), dataset=manifest, trust=trust)  # refuses mistakes at once
     held_out = settled.data.held_out or None
     domains = estimated_domains(estimate, held_out, manifest) if estimate != "none" else []
     tested: list[str | None] = [*domains] if domains else [held_out]
@@ -56,6 +57,8 @@ def begin_run(
     say(describe_test(manifest, held_out, domains))
     plan, config = _plan(manifest, given, settled, domains, budget, progress, say)
     _say_plan(plan, given, len(domains) + 1, say)
+    if line := recipe_line(manifest, given, config):
+        say(line)
     say(f"Training in '{out}'")
     record = plan.to_dict() if plan.choices else None
     if not domains:

@@ -75,10 +75,10 @@ def plan_run(
 
     def settle(steps: Choice | None) -> tuple[RunPlan, RunConfig]:
         plan = RunPlan((*choices, *([steps] if steps else [])))
-        schedule = resolve(plan.layer, given, folder, dataset=manifest.name).schedule
+        schedule = resolve(plan.layer, given, folder, dataset=manifest).schedule
         averaging = choose.choose_averaging(given, schedule.epochs * schedule.steps_per_epoch, network.learning)
         plan = RunPlan((*plan.choices, *([averaging] if averaging else [])))
-        return plan, resolve(plan.layer, given, folder, dataset=manifest.name)
+        return plan, resolve(plan.layer, given, folder, dataset=manifest)
 
     wanted = _wanted_steps(facts, given, settle(None)[1], network.learning)
     _, trial = settle(_steps_choice(given, wanted, ""))

@@ -62,7 +62,10 @@ def config_type(builder: Callable[..., Any]) -> type[Settings] | None:
     return get_type_hints(builder).get("config")
 
 
-def find_recipe(dataset: str) -> Recipe:
-    """The recipe of the dataset of this name; an empty one for all others."""
-    known = BUILDERS.get(dataset)
-    return known.recipe if known else Recipe()
+def find_recipe(dataset: Manifest | str) -> Recipe:
+    """The recipe of this dataset, or of a dataset of this name; an empty one for all others."""
+    if isinstance(dataset, str):
+        known = BUILDERS.get(dataset)
+        return known.recipe if known else Recipe()
+    built = dataset.provenance.get("config")
+    return find_recipe(dataset.name).for_images(built if isinstance(built, Mapping) else {})

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Tables of run settings, and settings of the method if it uses class embeddings."""
+    """Tables of run settings, and settings of the method if it uses class embeddings.
+
+    `note`: where the images of a dataset contradict the recipe, what was changed.
+    """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     with_embeddings: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    def for_images(self, built: Mapping[str, Any]) -> Recipe:
+        """The recipe at the size of the images, where the settings that they were built with name another one.
+
+        A recipe was found at one size. Images of 64 pixels are not to be trained at 32 without a word.
+        """
+        data = self.settings.get("data", {})
+        usual, drawn = data.get("size"), built.get("size")
+        if usual is None or not isinstance(drawn, int) or drawn == usual:
+            return self
+        note = f"Its settings were found for images of {usual} pixels; these have {drawn}, so that data.size={drawn}"
+        return replace(self, settings={**self.settings, "data": {**data, "size": drawn}}, note=note)
 
 
 BESTIARY = Recipe(
