@@ -62,10 +62,10 @@ class Ranks:
             mine = torch.cat([mine, mine.new_zeros(longest - len(mine), *mine.shape[1:])])
         everything = mine.new_empty(self.world * longest, *mine.shape[1:])
         with _answered():
-            dist.all_gather(list(everything.split(longest)), mine)
+            dist.all_gather(list(torch.split(everything, longest)), mine)
         if count == len(everything):
             return everything
-        return torch.cat([piece[:size] for piece, size in zip(everything.split(longest), sizes, strict=True)])
+        return torch.cat([piece[:size] for piece, size in zip(torch.split(everything, longest), sizes, strict=True)])
 
     def sums(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The sum over ranks of each tensor, in the tensor's memory layout. One message for each type of number."""
@@ -75,7 +75,7 @@ class Ranks:
             flat = torch.cat([tensors[i].reshape(-1) for i in chosen])
             with _answered():
                 dist.all_reduce(flat)
-            pieces = flat.split([tensors[i].numel() for i in chosen])
+            pieces = torch.split(flat, [tensors[i].numel() for i in chosen])
             for i, piece in zip(chosen, pieces, strict=True):
                 results[i].copy_(piece.view(tensors[i].shape))
         return results

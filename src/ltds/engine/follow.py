@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 import torch
-import torch.distributed as dist
+from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 
 from ltds.core.errors import LtdsError
+from ltds.core.processor import retain_memory
 from ltds.core.ranks import LostRankError, Ranks
 from ltds.core.runs import RunDirectory
 from ltds.core.worker import exit_with_parent
@@ -23,7 +24,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
 from ltds.engine.config import resolve
 from ltds.engine.loop import train
-from ltds.engine.team import RankTeam, connected, launched, launched_team, wait_for
+from ltds.engine.team import RankTeam, connected, launched, launched_team, threads_of_rank, wait_for
 
 Arguments = ParamSpec("Arguments")
 
@@ -33,9 +34,10 @@ def serve(parent: str, rank: str, world: str, store: str) -> None:
     exit_with_parent(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ranks = Ranks(int(rank), int(world), int(rank))
-    torch.set_num_threads(max(1, torch.get_num_threads() // ranks.world))
+    retain_memory()
+    torch.set_num_threads(threads_of_rank(ranks.world))
     try:
-        follow(RankTeam(ranks, dist.FileStore(store, ranks.world)))
+        follow(RankTeam(ranks, FileStore(store, ranks.world)))
     except (LtdsError, SystemExit):  # the first rank reports it
         os._exit(1)
     sys.stderr.flush()
@@ -61,7 +63,7 @@ def follow(team: RankTeam) -> Path:
             raise
 
 
-def _take_part(team: RankTeam, store: dist.Store, job: dict[str, Any]) -> None:
+def _take_part(team: RankTeam, store: Store, job: dict[str, Any]) -> None:
     config = resolve(job["config"])  # the first rank has asked whether its code may be imported
     session = assemble(config, Manifest.read(Path(config.data.root)), ranks=team.ranks)
     store.set(f"here/{team.jobs}/{team.ranks.rank}", "")

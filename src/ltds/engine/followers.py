@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch.distributed as dist
+from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 
 STORE = "store"
 PATIENCE = 5.0  # seconds in which a rank may end by itself
@@ -26,7 +26,7 @@ class Followers:
     """Ranks 1 to world - 1 as processes, and the store through which they get their jobs."""
 
     folder: Path
-    store: dist.Store
+    store: Store
     processes: list[subprocess.Popen[bytes]]
 
     @classmethod
@@ -35,7 +35,7 @@ class Followers:
         """They end with the block, and with this process however it ends."""
         with tempfile.TemporaryDirectory(prefix="ltds-ranks-") as name, _local_network():
             folder = Path(name)
-            followers = cls(folder, dist.FileStore(str(folder / STORE), world), [])
+            followers = cls(folder, FileStore(str(folder / STORE), world), [])
             try:
                 for rank in range(1, world):
                     followers.processes.append(_start(rank, world, folder))

@@ -18,12 +18,16 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
+from torch.distributed.rendezvous import rendezvous
 
 from ltds.core.errors import TrainingError
+from ltds.core.processor import cores
 from ltds.core.ranks import ALONE, LostRankError, Ranks
 from ltds.engine.config import RunConfig
 from ltds.engine.device import choose_device
 from ltds.engine.followers import Followers
+from ltds.engine.threads import CHOSEN_BY_USER
 
 POLL_SECONDS = 0.02
 LONGEST_POLL = 0.5
@@ -35,7 +39,7 @@ class RankTeam:
     """The ranks as seen by one of them. `followers`: the processes that this one started, if it did."""
 
     ranks: Ranks = ALONE
-    store: dist.Store | None = None
+    store: Store | None = None
     followers: Followers | None = None
     jobs: int = field(default=0, init=False)
 
@@ -98,11 +102,19 @@ def team_for(config: RunConfig) -> Iterator[RankTeam]:
         ranks, threads = Ranks(0, config.run.ranks), torch.get_num_threads()
         choose_device(config.run.device, Ranks(ranks.world - 1, ranks.world, ranks.world - 1))  # refuses too few GPUs
         try:
-            torch.set_num_threads(max(1, threads // ranks.world))
+            torch.set_num_threads(threads_of_rank(ranks.world))
             with Followers.started(ranks.world) as followers:
                 yield RankTeam(ranks, followers.store, followers)
         finally:
             torch.set_num_threads(threads)
+
+
+def threads_of_rank(world: int) -> int:
+    """Threads of each rank, where no setting says otherwise: the cores divided by the ranks, or as the user chose."""
+    threads = torch.get_num_threads()
+    if any(os.environ.get(name) for name in CHOSEN_BY_USER):
+        return threads
+    return max(1, min(threads, cores()) // world)
 
 
 def launched() -> Ranks | None:
@@ -126,13 +138,13 @@ def launched_team() -> RankTeam:
     if not _launched:
         ranks = launched()
         assert ranks is not None
-        store, _, _ = next(dist.rendezvous("env://"))
-        _launched.append(RankTeam(ranks, dist.PrefixStore("ltds", store)))
+        store, _, _ = next(rendezvous("env://"))
+        _launched.append(RankTeam(ranks, PrefixStore("ltds", store)))
     return _launched[0]
 
 
 @contextmanager
-def connected(ranks: Ranks, store: dist.Store, number: int, config: RunConfig) -> Iterator[None]:
+def connected(ranks: Ranks, store: Store, number: int, config: RunConfig) -> Iterator[None]:
     """A process group of all ranks: gloo on CPUs, NCCL on GPUs."""
     device = choose_device(config.run.device, ranks)
     if device.type == "cuda":
@@ -140,7 +152,7 @@ def connected(ranks: Ranks, store: dist.Store, number: int, config: RunConfig) -
     try:
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-            store=dist.PrefixStore(f"group/{number}", store),
+            store=PrefixStore(f"group/{number}", store),
             rank=ranks.rank,
             world_size=ranks.world,
             timeout=timedelta(seconds=config.run.rank_timeout),
@@ -153,7 +165,7 @@ def connected(ranks: Ranks, store: dist.Store, number: int, config: RunConfig) -
         dist.destroy_process_group()
 
 
-def wait_for(store: dist.Store, key: str, meanwhile: Callable[[], None] = lambda: None) -> bytes:
+def wait_for(store: Store, key: str, meanwhile: Callable[[], None] = lambda: None) -> bytes:
     """The value of a key, once it is there. Asks seldom after a while: a job may come in an hour."""
     pause = POLL_SECONDS
     while not store.check([key]):

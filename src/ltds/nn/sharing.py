@@ -37,7 +37,7 @@ class BackboneSharing:
         self._active, self._inside = False, False
         self._entered: dict[tuple[int, ...], tuple[tuple[Tensor, ...], dict[str, Tensor]]] = {}
         for backbone in self.backbones.values():
-            backbone.forward = self._shared(backbone, backbone.forward)  # type: ignore[method-assign]
+            backbone.forward = self._shared(backbone, backbone.forward)
             if sync_batchnorm:
                 synchronise(backbone)
 

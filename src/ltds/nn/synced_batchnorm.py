@@ -19,7 +19,7 @@ def synchronise(network: nn.Module) -> None:
     """Let each BatchNorm of a network use the statistics of all ranks, while the network shares a batch out."""
     for layer in network.modules():
         if isinstance(layer, _BatchNorm):
-            layer.forward = _synced(layer, layer.forward)  # type: ignore[method-assign]
+            layer.forward = _synced(layer, layer.forward)  # type: ignore[assignment, method-assign]
 
 
 def _synced(layer: _BatchNorm, forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -34,6 +34,7 @@ def _synced(layer: _BatchNorm, forward: Callable[[Tensor], Tensor]) -> Callable[
 
 def _normalise(layer: _BatchNorm, x: Tensor, ranks: Ranks) -> Tensor:
     """(x - mu) / sqrt(var + eps) w + b, with mu and var over the rows and positions of all ranks."""
+    dtype, x = x.dtype, x.to(torch.promote_types(x.dtype, torch.float32))  # sums need more than half precision
     others = [d for d in range(x.ndim) if d != 1]  # all dimensions but the channels
     shape = [-1 if d == 1 else 1 for d in range(x.ndim)]
     rows = x.new_tensor([x.numel() / x.shape[1]])
@@ -45,7 +46,7 @@ def _normalise(layer: _BatchNorm, x: Tensor, ranks: Ranks) -> Tensor:
     y = centred * (variance + layer.eps).rsqrt().view(shape)
     if layer.affine:
         y = y * layer.weight.view(shape) + layer.bias.view(shape)
-    return y
+    return y.to(dtype)
 
 
 @torch.no_grad()
