@@ -14,7 +14,7 @@ from repository import MODULES, ROOT, SOURCE, is_type_checking, tree
 
 LAYERS = [
     {"cli"},
-    {"api"},
+    {"api", "sklearn"},
     {"reporting", "benchmark", "planning", "serving"},
     {"engine"},
     {"evaluation", "methods"},

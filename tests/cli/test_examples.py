@@ -65,6 +65,12 @@ def test_features(load: Load, tmp_path: Path) -> None:
     assert ltds.RunDirectory(tmp_path / "run").read_config()["backbone"]["name"] == "adapter"
 
 
+def test_sklearn_classifier(load: Load) -> None:
+    recalls = load("sklearn_classifier").main()
+    assert recalls["ltds"]["rare"] > recalls["logistic regression"]["rare"] + 0.2
+    assert min(recalls["ltds"].values()) > 0.5
+
+
 def test_every_example_has_a_test() -> None:
     text = Path(__file__).read_text()
     assert [file.name for file in EXAMPLES.glob("*.py") if f"test_{file.stem}" not in text] == []

@@ -1,0 +1,155 @@
+"""LongTailClassifier: any method of ltds with fit, predict and predict_proba."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from ltds.core.errors import ConfigError, DataError, expected
+from ltds.engine.preprocessing import FeaturePreprocessing
+from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
+
+LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
+
+
+class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier of feature vectors for classes of very different sizes, from one or several domains.
+
+        from ltds.sklearn import LongTailClassifier
+        LongTailClassifier(method="bsce").fit(X, y, domains=sites).predict(X_new)
+
+    Features are standardised and given to a small residual network (the "adapter"), which is trained by the method.
+
+    `method`: a name of `ltds methods`. Those that use class embeddings (ltds) need `class_embeddings`, (C,S) in the
+    order of the sorted class labels. `max_iter`: training steps. `batch_size`: samples of each domain in a step.
+    `validation_fraction`: share of the samples that chooses the best weights and the threshold for "unknown".
+    `unknown_label`: what `predict` says where the largest logit is below `threshold_`; None: it always names a class.
+    `settings`: any settings of ltds by dotted name, as in {"optimizer.lr": 0.003, "backbone.adapter_width": 512}.
+    """
+
+    def __init__(
+        self,
+        method: str = "bsce",
+        *,
+        max_iter: int = 300,
+        batch_size: int = 32,
+        validation_fraction: float = 0.15,
+        class_embeddings: ArrayLike | None = None,
+        unknown_label: Any = None,
+        settings: Mapping[str, Any] | None = None,
+        random_state: Any = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.method = method
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.validation_fraction = validation_fraction
+        self.class_embeddings = class_embeddings
+        self.unknown_label = unknown_label
+        self.settings = settings
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: ArrayLike, y: ArrayLike, domains: ArrayLike | None = None) -> LongTailClassifier:
+        """Train on features X (N,D) with labels y (N,); `domains` (N,): where each sample comes from."""
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError(expected("y", "of at least two classes", "one class", "Add samples of other classes."))
+        domain_ids = self._domain_ids(domains, X)
+        self.mean_, deviation = X.mean(axis=0), X.std(axis=0)
+        self.scale_ = np.where(deviation > 1e-12 * np.abs(X).max(initial=0), deviation, 1.0)
+        samples = LabelledVectors(self._inputs(X), labels.astype(np.int64), domain_ids, self._embeddings())
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.model_ = train_on(
+            samples,
+            FitSettings(
+                method=self.method,
+                steps=self.max_iter,
+                batch_size=self.batch_size,
+                validation_fraction=self.validation_fraction,
+                seed=seed,
+                device=self.device,
+                settings=self.settings or {},
+            ),
+        )
+        self.n_iter_ = self.max_iter
+        self.threshold_ = self.model_.threshold
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """(N,) the most probable class of each row, or `unknown_label`."""
+        logits = self._logits(X)
+        labels: NDArray[Any] = self.classes_[logits.argmax(axis=1)]
+        if self.unknown_label is None or self.threshold_ is None:
+            return labels
+        unknown = np.asarray([self.unknown_label])
+        labels = labels.astype(np.result_type(labels, unknown))
+        labels[logits.max(axis=1) < self.threshold_] = self.unknown_label
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """(N,C) probabilities, in the order of `classes_`."""
+        logits = self._logits(X)
+        shares: NDArray[np.float64] = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def known_score(self, X: ArrayLike) -> NDArray[np.float64]:
+        """(N,) the largest logit: low for samples unlike all classes. Below `threshold_` the answer is "unknown"."""
+        score: NDArray[np.float64] = self._logits(X).max(axis=1)
+        return score
+
+    def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
+        """(N,C) in double precision, so that a row's answer does not depend on the rows beside it."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        preprocessing = self.model_.record.preprocessing
+        assert isinstance(preprocessing, FeaturePreprocessing)  # a fit trains on vectors
+        method = copy.deepcopy(self.model_.method).double()
+        with torch.inference_mode():
+            inputs = torch.from_numpy(self._inputs(X) / preprocessing.scale).to(self.model_.device)
+            logits: NDArray[np.float64] = method.predict(inputs).logits.cpu().numpy()
+        return logits
+
+    def _inputs(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N,2D) standardised features and their negatives: the adapter ends in a ReLU, which would drop a sign."""
+        standard = np.clip((X - self.mean_) / self.scale_, -LARGEST, LARGEST)
+        return np.concatenate([standard, -standard], axis=1)
+
+    def _domain_ids(self, domains: ArrayLike | None, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        if domains is None:
+            self.domains_ = np.array(["all"])
+            return np.zeros(len(X), dtype=np.int64)
+        names = column_or_1d(domains)
+        check_consistent_length(X, names)
+        self.domains_, ids = np.unique(names, return_inverse=True)
+        return ids.astype(np.int64)
+
+    def _embeddings(self) -> NDArray[np.float64] | None:
+        if self.class_embeddings is None:
+            return None
+        vectors = np.asarray(self.class_embeddings, dtype=np.float64)
+        if vectors.ndim != 2 or len(vectors) != len(self.classes_):
+            rule, remedy = f"an array of {len(self.classes_)} rows", "Give a row for each class, sorted by label."
+            raise DataError(expected("class_embeddings", rule, f"the shape {vectors.shape}", remedy))
+        return vectors
+
+    def _check_parameters(self) -> None:
+        for name, rule, good in (
+            ("max_iter", "at least 1", self.max_iter >= 1),
+            ("batch_size", "at least 2", self.batch_size >= 2),
+            ("validation_fraction", "from 0 to below 1", 0 <= self.validation_fraction < 1),
+        ):
+            if not good:
+                raise ConfigError(expected(name, rule, getattr(self, name), "Choose another value."))

@@ -1,0 +1,145 @@
+"""LongTailClassifier: scikit-learn's own checks, and what they cannot know of."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn: pip install 'ltds[sklearn]'")
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.metrics import balanced_accuracy_score  # noqa: E402
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
+
+from ltds.core.errors import ConfigError, DataError  # noqa: E402
+from ltds.sklearn import LongTailClassifier  # noqa: E402
+
+CENTRES = np.array([[0.0, 0, 0, 0], [1.6, 0, 0, 0], [0, 1.6, 0, 0]])
+
+
+def samples(counts: tuple[int, ...], seed: int, shifts: int = 3) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """X, y and sites: classes that overlap, each site shifted a little."""
+    rng = np.random.default_rng(seed)
+    shift = 0.3 * np.random.default_rng(7).normal(size=(shifts, 4))
+    y = np.repeat(np.arange(len(counts)), counts)
+    site = rng.integers(0, shifts, size=len(y))
+    return CENTRES[y] + shift[site] + 0.6 * rng.normal(size=(len(y), 4)), np.array(["ant", "bee", "cat"])[y], site
+
+
+def test_the_checks_of_scikit_learn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # checks that need other packages are skipped with a warning
+        results = check_estimator(LongTailClassifier(max_iter=40), on_fail="raise")
+    assert sum(result["status"] == "passed" for result in results) >= 45
+    assert {result["status"] for result in results} <= {"passed", "skipped"}
+
+
+def test_rare_classes_are_found() -> None:
+    X, y, _ = samples((200, 200, 6), 0)
+    X_new, y_new, _ = samples((100, 100, 100), 1)
+    recall, score = {}, {}
+    for method in ("agg", "bsce"):
+        predicted = LongTailClassifier(method, max_iter=200).fit(X, y).predict(X_new)
+        recall[method] = (predicted[y_new == "cat"] == "cat").mean()
+        score[method] = balanced_accuracy_score(y_new, predicted)
+    assert recall["bsce"] > recall["agg"] + 0.15
+    assert score["bsce"] > max(0.65, score["agg"])
+
+
+def test_domains_and_the_papers_method() -> None:
+    X, y, site = samples((60, 30, 9), 0)
+    embeddings = np.eye(3)
+    model = LongTailClassifier("ltds", class_embeddings=embeddings, max_iter=100, batch_size=16)
+    model.fit(X, y, domains=np.array(["north", "south", "west"])[site])
+    assert model.domains_.tolist() == ["north", "south", "west"]
+    assert model.model_.task.sources == ("domain 0", "domain 1", "domain 2")
+    assert model.score(X, y) > 0.75
+    assert model.predict_proba(X).shape == (99, 3)
+    with pytest.raises(DataError, match="an array of 3 rows"):
+        model.set_params(class_embeddings=embeddings[:2]).fit(X, y)
+    with pytest.raises(DataError, match="class embeddings"):
+        model.set_params(class_embeddings=None).fit(X, y, domains=site)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X, y, domains=site[:-1])
+
+
+def test_unknown_is_said_below_the_threshold() -> None:
+    X, y, _ = samples((60, 60, 20), 0)
+    model = LongTailClassifier(max_iter=60, unknown_label="unknown").fit(X, y)
+    grid = np.random.default_rng(0).normal(size=(400, 4), scale=2)
+    score, said = model.known_score(grid), model.predict(grid)
+    assert model.threshold_ is not None
+    assert ((said == "unknown") == (score < model.threshold_)).all()
+    assert 0 < (said == "unknown").mean() < 1
+    sure = said != "unknown"
+    assert (said[sure] == model.classes_[model.predict_proba(grid).argmax(axis=1)][sure]).all()
+    assert "unknown" not in model.classes_
+    assert "unknown" not in model.set_params(unknown_label=None).predict(grid)
+
+
+def test_a_fit_is_repeatable_and_leaves_the_random_numbers_of_torch_alone() -> None:
+    X, y, _ = samples((30, 20, 8), 0)
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    first = LongTailClassifier(max_iter=20).fit(X, y)
+    assert torch.equal(torch.rand(3), expected)
+    again = clone(first).fit(X, y)
+    assert (first.predict_proba(X) == again.predict_proba(X)).all()
+    other = clone(first).set_params(random_state=1).fit(X, y)
+    assert (first.predict_proba(X) != other.predict_proba(X)).any()
+    loaded = pickle.loads(pickle.dumps(first))
+    assert (loaded.predict_proba(X) == first.predict_proba(X)).all()
+
+
+def test_one_site_left_out_in_a_pipeline() -> None:
+    X, y, site = samples((60, 40, 20), 0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = LongTailClassifier(max_iter=40).set_fit_request(domains=True)
+        chain = make_pipeline(StandardScaler(), model)
+        scores = cross_val_score(chain, X, y, cv=LeaveOneGroupOut(), params={"groups": site, "domains": site})
+    assert scores.shape == (3,)
+    assert scores.min() > 0.6
+
+
+def test_settings_reach_the_engine() -> None:
+    X, y, _ = samples((30, 20, 8), 0)
+    settings = {"backbone.adapter_width": 7, "optimizer.lr": 0.02}
+    model = LongTailClassifier(max_iter=15, settings=settings).fit(X, y).model_
+    assert model.stored.config.backbone.adapter_width == 7
+    assert model.stored.config.optimizer.lr == 0.02
+    assert model.method.state_dict()["backbone.down.weight"].shape == (7, 8)
+    with pytest.raises(ConfigError, match="adapter_widht"):
+        LongTailClassifier(settings={"backbone.adapter_widht": 7}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "part"),
+    [({"max_iter": 0}, "max_iter"), ({"batch_size": 1}, "batch_size"), ({"validation_fraction": 1.0}, "below 1")],
+)
+def test_wrong_parameters(wrong: dict[str, Any], part: str) -> None:
+    X, y, _ = samples((9, 9, 9), 0)
+    with pytest.raises(ConfigError, match=part):
+        LongTailClassifier(**wrong).fit(X, y)
+
+
+def test_a_domain_of_one_sample_is_named() -> None:
+    X, y, _ = samples((9, 9, 9), 0)
+    with pytest.raises(DataError, match="several training samples"):
+        LongTailClassifier().fit(X, y, domains=[0] * 26 + [1])
+
+
+def test_no_validation_samples() -> None:
+    X, y, _ = samples((9, 9, 3), 0)
+    model = LongTailClassifier(max_iter=10, validation_fraction=0, unknown_label="unknown").fit(X, y)
+    assert model.threshold_ is None
+    assert set(model.predict(X)) <= {"ant", "bee", "cat"}
