@@ -34,6 +34,13 @@ def test_every_page_is_in_the_navigation() -> None:
     assert named - pages - {"changelog.md", "contributing.md"} == set()
 
 
+@pytest.mark.parametrize("page", sorted((DOCS / "methods").glob("*.md")), ids=lambda page: page.name)
+def test_pages_of_methods_start_in_plain_words(page: Path) -> None:
+    title, first, *_ = page.read_text(encoding="utf-8").splitlines()
+    assert title.startswith("# ")
+    assert first.startswith("**In plain words.** "), "one paragraph for people who did not read the paper"
+
+
 def test_markdown_of_github_becomes_that_of_the_site() -> None:
     page = "# A\nText:\n- one\n  more\n- two\n\n      ltds demo\n\n| a | b |\n|--:|---|\n| `x | y` | c \\| d |\n1. x\n"
     page = page.replace("`x | y`", "`x \\| y`")
