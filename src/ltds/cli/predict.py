@@ -41,6 +41,14 @@ def predict(
             "training images, which are then kept beside the model.",
         ),
     ] = 0,
+    name_unknowns: Annotated[
+        bool,
+        typer.Option(
+            "--name-unknowns",
+            help="Give each unknown image the name of the class without training images whose description is nearest "
+            "(ltds and other methods with class embeddings). How often that is right: open_names in metrics.json.",
+        ),
+    ] = False,
     data: Annotated[
         Path | None,
         typer.Option(help="Dataset that the model was trained on, for --nearest, if it is not where it was then."),
@@ -74,6 +82,7 @@ def predict(
         top=top,
         threshold=threshold,
         nearest=nearest,
+        name_unknowns=name_unknowns,
         data=data,
         batch_size=batch_size,
         progress=SCREEN,
@@ -81,7 +90,7 @@ def predict(
     _show(done, top, nearest)
     SCREEN.say(_unknown_rule(loaded, threshold))
     if out is None:
-        more = ["--nearest", str(nearest)] if nearest else []
+        more = [*(["--nearest", str(nearest)] if nearest else []), *(["--name-unknowns"] if name_unknowns else [])]
         words = ["ltds", "predict", str(model), *images, *more, "--out", "predictions.csv"]
         SCREEN.say(f"To keep all of it: {shlex.join(words)}")
     else:
@@ -120,7 +129,8 @@ def _show(done: FilePredictions, top: int, nearest: int) -> None:
     rows = []
     for row in done.predicted[:SHOWN]:
         others = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row.answer.classes)
-        cells = [printable(row.file), row.answer.label, f"{100 * row.answer.confidence:.1f} %", others]
+        label = f"unknown: {row.answer.name}?" if row.answer.name else row.answer.label
+        cells = [printable(row.file), label, f"{100 * row.answer.confidence:.1f} %", others]
         near = "\n".join(f"{n.similarity:.2f} {n.label} in {n.domain}: {n.path}" for n in row.answer.nearest)
         rows.append([*cells, near] if nearest else cells)
     if rows:

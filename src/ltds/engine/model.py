@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ltds.core.progress import SILENT, Progress
 from ltds.data.decode import ImageSource
+from ltds.engine.naming import UnknownNamer
 from ltds.engine.stored_model import StoredModel
 from ltds.engine.training_index import NearestImage, TrainingIndex
 from ltds.methods.base import Method
@@ -32,7 +33,8 @@ class ImagePrediction:
 
     `confidence` is the probability of the most probable known class, `classes` the most probable ones with theirs;
     `score` is its logit, which is compared with the threshold for "unknown". `nearest`: the most similar training
-    images, most similar first, where they were asked for.
+    images, most similar first, where they were asked for. `name`: for an unknown image the open class whose
+    description is nearest, where that was asked for.
     """
 
     label: str
@@ -40,6 +42,7 @@ class ImagePrediction:
     score: float
     classes: tuple[tuple[str, float], ...]
     nearest: tuple[NearestImage, ...] = ()
+    name: str = ""
 
     @property
     def unknown(self) -> bool:
@@ -76,6 +79,7 @@ class Model:
         top: int = 5,
         threshold: float | None = None,
         nearest: int = 0,
+        name_unknowns: bool = False,
         batch_size: int = 64,
         progress: Progress = SILENT,
     ) -> list[ImagePrediction]:
@@ -84,10 +88,13 @@ class Model:
         A model that was trained on precomputed features takes those instead, as an array (N,D).
         `top`: how many of the most probable classes to list. `threshold`: instead of the model's own. `nearest`: how
         many of the most similar training images to list; the first time, this computes the features of all of them.
+        `name_unknowns`: give unknown images the name of the open class whose embedding is nearest.
         """
+        namer = UnknownNamer(self) if name_unknowns else None
         index = self.training_index(progress=progress) if nearest else None
         logits, features = self._collect(images, ("logits", "features"), batch_size, progress)
         answers = self.interpret(logits, top=top, threshold=threshold)
+        answers = answers if namer is None else namer(answers, features)
         return answers if index is None else add_nearest(answers, features, index, nearest)
 
     def training_index(self, data: str | Path | Manifest | None = None, progress: Progress = SILENT) -> TrainingIndex:

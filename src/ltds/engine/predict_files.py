@@ -15,6 +15,7 @@ from ltds.core.progress import SILENT, Progress
 from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.prefetch import prefetch
 from ltds.engine.model import ImagePrediction, Model, add_nearest
+from ltds.engine.naming import UnknownNamer
 from ltds.engine.preprocessing import FeaturePreprocessing
 
 
@@ -68,11 +69,13 @@ def predict_files(
     top: int = 5,
     threshold: float | None = None,
     nearest: int = 0,
+    name_unknowns: bool = False,
     batch_size: int = 64,
     progress: Progress = SILENT,
 ) -> FilePredictions:
     """What the model says of each file; see `Model.predict`. Files are read while the network computes."""
     require_images(model)
+    namer = UnknownNamer(model) if name_unknowns else None
     index = model.training_index(progress=progress) if nearest else None
     predicted: list[PredictedFile] = []
     skipped: list[SkippedFile] = []
@@ -87,8 +90,10 @@ def predict_files(
             if good:
                 outputs = model.method.predict(torch.cat(inputs).to(model.device))
                 answers = model.interpret(outputs.logits.float().cpu().numpy(), top=top, threshold=threshold)
-                if index is not None:
-                    features = outputs.features.flatten(1).float().cpu().numpy()
+                features = outputs.features.flatten(1).float().cpu().numpy() if index or namer else None
+                if namer is not None and features is not None:
+                    answers = namer(answers, features)
+                if index is not None and features is not None:
                     answers = add_nearest(answers, features, index, nearest)
                 predicted += map(PredictedFile, good, answers)
             advance(len(good) + len(bad))

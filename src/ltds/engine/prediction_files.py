@@ -46,14 +46,17 @@ def printable(path: Path) -> str:
 def _write_csv(predictions: FilePredictions, file: Path, index: TrainingIndex | None) -> None:
     most = max((len(row.answer.classes) for row in predictions.predicted), default=0)
     near = max((len(row.answer.nearest) for row in predictions.predicted), default=0)
-    columns = [f"{name}_{i}" for i in range(1, most + 1) for name in ("class", "probability")]
+    named = any(row.answer.name for row in predictions.predicted)
+    columns = ["name"] if named else []
+    columns += [f"{name}_{i}" for i in range(1, most + 1) for name in ("class", "probability")]
     columns += [f"nearest_{i}_{name}" for i in range(1, near + 1) for name in _NEAREST]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["image", "label", "confidence", "score", *columns])
     for row in predictions.predicted:
         answer = row.answer
-        classes = [value for pair in answer.classes for value in pair]
+        classes: list[Any] = [answer.name] if named else []
+        classes += [value for pair in answer.classes for value in pair]
         classes += [value for image in answer.nearest for value in describe_nearest(image).values()]
         table.writerow([printable(row.file), answer.label, answer.confidence, answer.score, *classes])
     write_text(file, text.getvalue())
@@ -71,6 +74,8 @@ def _write_jsonl(predictions: FilePredictions, file: Path, index: TrainingIndex 
             "score": answer.score,
             "classes": classes,
         }
+        if answer.name:
+            content["name"] = answer.name
         if answer.nearest:
             content["nearest"] = [describe_nearest(image) for image in answer.nearest]
         lines.append(json.dumps(content, ensure_ascii=False) + "\n")
@@ -102,7 +107,7 @@ def _pictures(row: PredictedFile, width: int, index: TrainingIndex | None) -> It
     """The predicted image, and then its nearest training images; blank ones fill the row."""
     colour = "firebrick" if row.answer.unknown else "black"
     best = f"{row.answer.classes[0][0]} {100 * row.answer.confidence:.0f} %"
-    label = f"unknown ({best})" if row.answer.unknown else best
+    label = f"unknown ({row.answer.name or best})" if row.answer.unknown else best
     yield GridPicture(decoded(row.file, 2 * SIDE), label, printable(Path(row.file.name)), colour)
     for image in row.answer.nearest:
         content = index.thumbnail(image.row) if index is not None else None

@@ -29,6 +29,7 @@ def predict(
     top: int = 5,
     threshold: float | None = None,
     nearest: int = 0,
+    name_unknowns: bool = False,
     data: str | Path | Manifest | None = None,
     batch_size: int = 64,
     device: str = "auto",
@@ -43,7 +44,8 @@ def predict(
     images. `out`: a file .csv, .jsonl or .png. `top`: how many of the most probable classes to list. `threshold`: the
     score below which to say "unknown", instead of the model's own. `nearest`: how many of the most similar training
     images to list for each image, with class, domain and similarity; their features are computed once, from the
-    dataset of the run or from `data`, and kept beside the model.
+    dataset of the run or from `data`, and kept beside the model. `name_unknowns`: give images that are unknown the name
+    of the open class whose embedding is nearest (methods with class embeddings).
     """
     if out is not None:
         check_output(Path(out))
@@ -51,7 +53,14 @@ def predict(
     loaded = model if isinstance(model, Model) else load_model(model, device=device, trust=trust)
     index = loaded.training_index(data, progress) if nearest else None
     predictions = predict_files(
-        loaded, files, top=top, threshold=threshold, nearest=nearest, batch_size=batch_size, progress=progress
+        loaded,
+        files,
+        top=top,
+        threshold=threshold,
+        nearest=nearest,
+        name_unknowns=name_unknowns,
+        batch_size=batch_size,
+        progress=progress,
     )
     if out is not None:
         write_predictions(predictions, Path(out), index)

@@ -108,10 +108,14 @@ class Agg(Method):
         projected = self.to_semantic(features)
         return visual_to_semantic_loss(projected, labels, self.semantics, margin=margin, temperature=temperature).mean()
 
+    def project(self, features: Tensor) -> Tensor | None:
+        return self.to_semantic(features) if self.config.z2s else None
+
     def diagnostics(self, features: Tensor) -> dict[str, Tensor]:
-        if not self.config.z2s:
+        projected = self.project(features)
+        if projected is None:
             return {}
-        return {"projected": self.to_semantic(features), "embeddings": self.semantics @ self.semantics.T}
+        return {"projected": projected, "embeddings": self.semantics @ self.semantics.T}
 
     def predict(self, images: Tensor) -> Prediction:
         prediction = super().predict(images)

@@ -102,6 +102,10 @@ class Method(nn.Module, ABC):
         same result as the first.
         """
 
+    def project(self, features: Tensor) -> Tensor | None:
+        """(N,S) the features f(x) (N,D) in the space of the class embeddings; None for a method without one."""
+        return None
+
     def diagnostics(self, features: Tensor) -> dict[str, Tensor]:
         """Quantities that figures show besides predictions; none by default. features f(x) (N,D), no gradient.
 

@@ -105,6 +105,9 @@ class Cumix(Method):
         features = self.backbone(images)
         return Prediction(logits=self._classify(features), features=features)
 
+    def project(self, features: Tensor) -> Tensor | None:
+        return self.classifier(features) if self.config.semantic_head else None
+
     def _forward(self, images: Tensor, sizes: list[int]) -> Tensor:
         """f(x) (N,D), each domain in its own forward pass."""
         return torch.cat([self.backbone(x) for x in torch.split(images, sizes)])

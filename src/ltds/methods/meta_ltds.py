@@ -150,8 +150,12 @@ class MetaLtds(Method):
             terms["aug"] = self.augmentation.loss(outputs, weight, sigma, strength, true_weight)
         return terms
 
+    def project(self, features: Tensor) -> Tensor | None:
+        return self.to_semantic(features) if self.config.semantic else None
+
     def diagnostics(self, features: Tensor) -> dict[str, Tensor]:
-        result = {"projected": self.to_semantic(features)} if self.config.semantic else {}
+        projected = self.project(features)
+        result = {} if projected is None else {"projected": projected}
         if self.config.uses_embeddings:
             result["embeddings"] = self.semantics.cosines()
         covariance = self.augmentation.covariance
