@@ -20,15 +20,32 @@ NAMED = 6  # methods that are named at most
 
 @dataclass(frozen=True)
 class Answer:
-    """`verdict` is one sentence, `certainty` the next; `leader` is the label of the best row, None if none leads."""
+    """`verdict` is one sentence, `certainty` the next; `leader` is the label of the best row, None if none leads.
+
+    `beaten`: the rows that are worse than the leader over paired runs; `undecided`: those that are not shown to be.
+    `enough_pairs`: whether the paired runs are so many that they could show a difference.
+    """
 
     leader: str | None
     verdict: str
     certainty: str
+    beaten: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+    enough_pairs: bool = False
 
 
 def answer(dataset: Dataset) -> Answer:
-    """Which row has the highest Acc-U, averaged over the held-out domains, and what the paired runs show."""
+    """Which row has the highest Acc-U, averaged over the held-out domains that every row has, and how certain it is."""
+    shared = dataset.comparable()
+    found = _answer(shared)
+    left = [name for name in dataset.held_out if name not in shared.held_out]
+    if not left:
+        return found
+    note = f" Not every method was trained with {_names(left)} held out, so this leaves those runs out."
+    return replace(found, certainty=found.certainty + note)
+
+
+def _answer(dataset: Dataset) -> Answer:
     group = detail_group(dataset)
     domains = dataset.held_out_only if group == AVERAGE else (group,)
     where = f"on average over {len(domains)} held-out domains" if group == AVERAGE else f"on {group}"
@@ -50,7 +67,14 @@ def answer(dataset: Dataset) -> Answer:
             f"{isolated(best)} is ahead with {_percent(cells[best])} Acc-U {where}, "
             f"{gap:.1f} points above {isolated(second)} ({_percent(cells[second])})."
         )
-    return Answer(best, verdict, _certainty(dataset, order, cells))
+    if min(cells[best].seeds, cells[second].seeds) < 2:
+        chance = "With one seed this may be chance: train both methods with three or more seeds."
+        return Answer(best, verdict, chance, (), tuple(order[1:]))
+    shared, family = _differences(dataset, order)
+    beaten = tuple(label for label, one in shared.items() if one.verdict == "better")
+    undecided = tuple(label for label in order[1:] if label not in beaten)
+    enough = bool(shared) and max(one.paired.pairs for one in shared.values()) >= _needed(family)
+    return Answer(best, verdict, _certainty(second, shared, beaten, family), beaten, undecided, enough)
 
 
 def _image_count(dataset: Dataset, domains: Sequence[str]) -> str:
@@ -64,17 +88,19 @@ def _image_count(dataset: Dataset, domains: Sequence[str]) -> str:
     return f" ({total:,} test images)" if total and len(counts) == len(domains) else ""
 
 
-def _certainty(dataset: Dataset, order: Sequence[str], cells: Mapping[str, TableCell]) -> str:
-    """What pairs of runs with the same held-out domain and seed show about the leader and the other methods."""
+def _differences(dataset: Dataset, order: Sequence[str]) -> tuple[dict[str, MethodDifference], int]:
+    """The leader against each method with which it shares runs, p corrected over all pairs of methods; their number."""
     best, others = order[0], order[1:]
-    if min(cells[best].seeds, cells[others[0]].seeds) < 2:
-        return "With one seed this may be chance: train both methods with three or more seeds."
     ours, tested = values_of(dataset, best, ACC_U), all_pairs(dataset, ACC_U)
     differences = {label: method_difference(ours, values_of(dataset, label, ACC_U)) for label in others}
     shared = {label: replace(one, p=tested[frozenset((best, label))]) for label, one in differences.items() if one}
-    if others[0] not in shared:
-        return f"It shares no seed and held-out domain with {isolated(others[0])}: train both with the same seeds."
-    beaten = [label for label, one in shared.items() if one.verdict == "better"]
+    return shared, sum(p is not None for p in tested.values())
+
+
+def _certainty(second: str, shared: Mapping[str, MethodDifference], beaten: Sequence[str], family: int) -> str:
+    """What pairs of runs with the same held-out domain and seed show about the leader and the other methods."""
+    if second not in shared:
+        return f"It shares no seed and held-out domain with {isolated(second)}: train both with the same seeds."
     undecided = [label for label in shared if label not in beaten]
     clauses = [f"it beats {isolated(label)} in {_numbers(shared[label])}" for label in beaten[:DETAILED]]
     if len(beaten) > DETAILED:
@@ -83,10 +109,9 @@ def _certainty(dataset: Dataset, order: Sequence[str], cells: Mapping[str, Table
         first, *rest = undecided
         clauses.append(f"no significant difference from {isolated(first)}: it won {_numbers(shared[first])}")
         clauses += [f"nor from {_names(rest)}"] if rest else []
-    family = sum(p is not None for p in tested.values())
     holm = f" (p corrected by Holm's method over {family} pairs of methods.)" if family > 1 else ""
     text = "; ".join(clauses)
-    return f"{text[0].upper()}{text[1:]}.{holm}{_caution(shared, undecided, others[0], family)}"
+    return f"{text[0].upper()}{text[1:]}.{holm}{_caution(shared, undecided, second, family)}"
 
 
 def _numbers(one: MethodDifference) -> str:
@@ -101,13 +126,18 @@ def _caution(shared: Mapping[str, MethodDifference], undecided: Sequence[str], s
     if second not in undecided:
         return ""
     pairs = max(one.paired.pairs for one in shared.values())
-    needed = math.ceil(1 + math.log2(family / ALPHA))
+    needed = _needed(family)
     if pairs >= needed:
         return " So it is not a clear winner."
     return (
         f" {pairs} pairs cannot reach p = {ALPHA}, whatever their values: add seeds or held-out domains until there "
         f"are {needed} pairs."
     )
+
+
+def _needed(family: int) -> int:
+    """Pairs from which a p-value that is corrected over `family` tests can be small enough."""
+    return math.ceil(1 + math.log2(max(1, family) / ALPHA))
 
 
 def _names(labels: Sequence[str]) -> str:

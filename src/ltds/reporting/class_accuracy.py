@@ -27,6 +27,14 @@ def class_accuracy(dataset: Dataset) -> tuple[FloatArray, FloatArray, list[int]]
     return mean_known(images[:, trained]), accuracy[:, trained], trained.tolist()
 
 
+def class_test_images(dataset: Dataset) -> IntArray | None:
+    """(C,) test images of each class over all domains, the fewest of any run; None if no run recorded them."""
+    counts = [
+        run.test_images.sum(axis=0) for runs in dataset.rows.values() for run in runs if run.test_images is not None
+    ]
+    return np.min(counts, axis=0) if counts else None
+
+
 def mean_known(values: FloatArray) -> FloatArray:
     """Mean over the first axis of the values that are not NaN; NaN where all are."""
     known = np.isfinite(values)

@@ -29,6 +29,12 @@ class Cost:
     seconds: float | None
     spread: tuple[float, float] | None = field(default=None, compare=False)
 
+    @property
+    def spread_text(self) -> str:
+        """The spread as printed, or "" if both ends are printed the same."""
+        low, high = ("", "") if self.spread is None else map(short_seconds, self.spread)
+        return "" if low == high else f"[{low}, {high}]"
+
     def texts(self, missing: str) -> tuple[str, str]:
         """Both as printed under `HEADINGS`."""
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +37,18 @@ class Dataset:
     def held_out_only(self) -> tuple[str, ...]:
         """As `held_out`, without runs that were trained on all domains: averages are over these."""
         return tuple(name for name in self.held_out if name in self.domains)
+
+    def comparable(self) -> Dataset:
+        """The runs with those held-out domains that every row has: a mean over others would compare unlike tasks.
+
+        All runs if every row has the same ones, or if there is no common one.
+        """
+        per_row = [{run.held_out for run in runs} for runs in self.rows.values()]
+        common = set.intersection(*per_row) if per_row else set()
+        if not common or all(domains == common for domains in per_row):
+            return self
+        kept = {label: tuple(run for run in runs if run.held_out in common) for label, runs in self.rows.items()}
+        return replace(self, rows=kept)
 
     def class_images(self) -> IntArray:
         """(known source domains, C): training images, in the order of `counts`."""

@@ -97,3 +97,14 @@ def test_no_held_out_domain_has_no_answer(make_run, runs: Path) -> None:
 def test_right_to_left_names_are_isolated() -> None:
     assert isolated("قطة") == "\u2068قطة\u2069"
     assert isolated("cat") == "cat"
+
+
+def test_only_held_out_domains_that_every_method_has_are_compared(make_run, runs: Path) -> None:
+    for seed in (0, 1):
+        make_run("agg", "photo", seed, 0.5)
+        make_run("agg", "sketch", seed, 0.9)
+        make_run("dc", "photo", seed, 0.6)
+    found = ask(runs)
+    assert found.verdict.startswith("dc is ahead with 60.0 ± 0.0 % Acc-U on photo")
+    assert found.certainty.endswith("Not every method was trained with sketch held out, so this leaves those runs out.")
+    assert (found.beaten, found.undecided, found.enough_pairs) == ((), ("agg",), False)

@@ -98,19 +98,19 @@ def test_distances_are_a_line_in_a_band_for_each_method() -> None:
     drawn(figure)
 
 
-def test_similarity_orders_classes_and_shares_the_scale_of_covariances() -> None:
+def test_similarity_orders_classes_and_no_matrix_is_blank() -> None:
     cosine = np.array([[1.0, 0.2, np.nan], [0.2, 1.0, np.nan], [np.nan] * 3])
-    old, new = (
-        covariance_similarity(np.array([[0.0, 2.0, 1.0]] * 3)),
-        covariance_similarity(np.array([[0.0, 0.5, 0.1]] * 3)),
-    )
-    assert old[0].tolist() == pytest.approx([1, np.exp(-2), np.exp(-1)])
+    distances = np.array([[0.0, 2, 4], [2, 0, 1], [4, 1, 0]])
+    old, new = covariance_similarity(1e6 * distances), covariance_similarity(distances)
+    assert old[0].tolist() == pytest.approx([1, np.exp(-1), np.exp(-2)])  # the median distance is 2
+    assert covariance_similarity(np.zeros((2, 2))).tolist() == [[1, 1], [1, 1]]
     figure = similarity(cosine, {"old": old, "new": new}, np.array([1, 0, 2]), ["a", "$b$", "c"])
-    first, second, third = figure.axes[:3]
+    first, second, third = (axes for axes in figure.axes if axes.get_title(loc="left"))
     shown = first.images[0].get_array()
     assert shown[0, 1] == 0.2
     assert shown.mask[2].all()
-    assert second.images[0].get_clim() == third.images[0].get_clim() == pytest.approx((np.exp(-2), 1))
+    assert first.images[0].get_clim() == (0.0, 1.0)  # one pair of different classes: no range of its own
+    assert second.images[0].get_clim() == third.images[0].get_clim() == pytest.approx((np.exp(-2), np.exp(-0.5)))
     assert [t.get_text() for t in first.get_yticklabels()] == ["$b$", "a", "c"]
     drawn(figure)
     assert len(similarity(cosine, {}, np.arange(3), ["a", "b", "c"]).axes) == 2, "one matrix and its scale"
@@ -152,7 +152,7 @@ def test_open_set_draws_shares_rates_and_the_area() -> None:
     assert known.get_data().values.sum() == opened.get_data().values.sum() == 100
     assert known.get_data().values[BINS - 1] == 50
     assert rates.lines[2].get_ydata().tolist() == pytest.approx([0, 600 / 7, 0])
-    assert rates.texts[0].get_text() == " oracle"
+    assert rates.texts[0].get_text() == " oracle "
     assert curve.texts[0].get_text() == "OSCR 75.0"
     drawn(figure)
 

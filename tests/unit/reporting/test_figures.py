@@ -73,7 +73,7 @@ def test_pairs_put_a_dot_on_every_unseen_pair() -> None:
 
 def test_training_draws_terms_and_validation() -> None:
     curve = (np.array([1.0, 2.0]), np.array([3.0, 1.0]))
-    left, right = training({"ce": curve, "z2s": curve}, [(np.array([2.0]), np.array([0.4]))]).axes
+    left, right = training({"ce": curve, "z2s": curve}, [("photo", (np.array([2.0]), np.array([0.4])))]).axes
     assert [line.get_ydata().tolist() for line in left.lines] == [[3, 1], [3, 1]]
     assert right.lines[0].get_ydata().tolist() == [40]
     assert "no validation images" in texts(training({}, []))
@@ -99,7 +99,8 @@ def test_loss_terms_and_validation_from_journals(grid: Collection) -> None:
     np.testing.assert_allclose(terms["total"][1], terms["ce"][1] + 0.1 * terms["z2s"][1])
     curves = validation_curves(runs)
     assert len(curves) == 4
-    assert curves[0][0].tolist() == [10, 20, 30, 40, 50, 60]
+    assert [held_out for held_out, _ in curves] == ["photo", "photo", "sketch", "sketch"]
+    assert curves[0][1][0].tolist() == [10, 20, 30, 40, 50, 60]
 
 
 def test_class_accuracy_leaves_open_classes_out(grid: Collection) -> None:

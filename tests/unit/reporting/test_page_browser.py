@@ -199,7 +199,7 @@ def test_paper_shows_the_folded_parts_and_every_figure(visit: Visit) -> None:
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert visit.wide() == 1032
     count = page.locator("figure").count()
-    assert visit.of_kind("figure").count() == count >= 8
+    assert visit.of_kind("figure").count() == count >= 12
     assert not page.locator(".chooser:visible").count()
     assert not page.locator("#filters summary").is_visible()
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")

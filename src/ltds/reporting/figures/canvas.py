@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ltds.reporting.figures.inline import tag
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -41,7 +43,8 @@ def label_classes(axes: Axes, names: Sequence[str]) -> None:
         axes.set_xlabel(f"{len(names)} classes, from most to fewest training images", color=GREY, fontsize=9)
         return
     axes.set_xticks(range(len(names)), [shortened(name) for name in names], parse_math=False)
-    axes.tick_params(axis="x", labelrotation=90 if len(names) > 12 else 30, labelsize=8, length=0)
+    size = min(8, 420 / len(names)) if names else 8  # else the lines of 60 names touch
+    axes.tick_params(axis="x", labelrotation=90 if len(names) > 12 else 30, labelsize=size, length=0)
     for text in axes.get_xticklabels():
         text.set_horizontalalignment("center" if len(names) > 12 else "right")
 
@@ -53,13 +56,38 @@ def label_domains(axes: Axes, names: Sequence[str]) -> None:
 
 
 def legend(
-    target: Axes | Figure, handles: Sequence[Any], names: Sequence[str], location: Any = "best", columns: int = 4
+    figure: Figure,
+    handles: Sequence[Any],
+    names: Sequence[str],
+    location: Any = "outside upper left",
+    columns: int = 4,
+    methods: bool = False,
 ) -> None:
-    """A legend that prints every name literally: no math mode, and a leading underscore does not hide it."""
+    """A legend beside the axes, where it covers nothing. It prints every name literally: no math mode, and a leading
+    underscore does not hide it. `methods`: the names are methods, by which the page filters.
+    """
     shown = ["\u200b" + shortened(name) for name in names]
-    columns = min(columns, len(shown))
-    for text in target.legend(handles, shown, frameon=False, fontsize=8, ncols=columns, loc=location).get_texts():
+    columns = max(1, min(columns, len(shown)))
+    made = figure.legend(handles, shown, frameon=False, fontsize=8, ncols=columns, loc=location)
+    for text, handle, name in zip(made.get_texts(), made.legend_handles, names, strict=True):
         text.set_parse_math(False)
+        if methods and handle is not None:
+            text.set_gid(tag(method=name))
+            handle.set_gid(tag(method=name))
+
+
+def legend_rows(names: Sequence[str], columns: int = 4) -> float:
+    """The height in inches that a legend needs."""
+    return 0.2 * -(-len(names) // columns)
+
+
+def few_ticks(axes: Axes, count: int = 5) -> None:
+    """At most about `count` numbers below the x axis, with units such as 20 k, so that they do not touch."""
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(count))
+    if max(map(abs, axes.get_xlim())) >= 10_000:
+        axes.xaxis.set_major_formatter(EngFormatter(sep="\u2009"))
 
 
 def style(index: int) -> tuple[str, str, str]:

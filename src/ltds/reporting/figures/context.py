@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ltds.core.errors import LtdsError
@@ -36,6 +36,12 @@ class FigureContext:
     reference: str | None = None
 
     @cached_property
+    def comparable(self) -> FigureContext:
+        """The same, with the held-out domains that every method has; itself if that is all of them."""
+        dataset = self.dataset.comparable()
+        return self if dataset is self.dataset else replace(self, dataset=dataset)
+
+    @cached_property
     def compared_runs(self) -> dict[str, Run]:
         """One run each of the leader, the reference and the next rows: same held-out domain, same seed."""
         labels = [self.leader, reference_of(self.dataset, self.reference), *self.dataset.rows]
@@ -47,10 +53,19 @@ class FigureContext:
         return {label: runs[best] for label, runs in zip(chosen, by_pair, strict=True) if best in runs}
 
     @cached_property
+    def predictions(self) -> dict[str, PredictionTable]:
+        """Label -> predictions for the test images, for the compared runs that have them."""
+        tables = {label: _predictions(run) for label, run in self.compared_runs.items()}
+        return {label: table for label, table in tables.items() if table}
+
+    @cached_property
     def open_set_scores(self) -> dict[str, OpenSetScores]:
         """Label -> scores of the test images, for the compared runs that have predictions."""
-        scores = {label: _scores(run) for label, run in self.compared_runs.items()}
-        return {label: one for label, one in scores.items() if one}
+        runs = self.compared_runs
+        return {
+            label: OpenSetScores.of(table.probabilities, table.labels, runs[label].task.open_classes)
+            for label, table in self.predictions.items()
+        }
 
     @cached_property
     def semantic_run(self) -> SemanticRun | None:
@@ -89,9 +104,11 @@ def run_note(runs: Mapping[str, Run]) -> str:
     return f"Held out: {run.held_out}, seed {run.seed}."
 
 
-def _scores(run: Run) -> OpenSetScores | None:
+def _predictions(run: Run) -> PredictionTable | None:
+    """The stored predictions; None if there are none or they do not fit the task."""
     try:
         table = PredictionTable.load(run.directory.predictions_file("test"))
+        table.check_task("test", run.task)
     except LtdsError:
         return None
-    return OpenSetScores.of(table.probabilities, table.labels, run.task.open_classes)
+    return table

@@ -14,6 +14,7 @@ from ltds.reporting.comparison_table import p_text
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
+from ltds.reporting.figures.inline import tag
 from ltds.reporting.ranking import ranking
 
 if TYPE_CHECKING:
@@ -64,12 +65,13 @@ def critical_difference(
         y = -bars - 0.42 * (i if is_left else count - 1 - i) - 0.1
         end = 1 - 0.06 * margin if is_left else count + 0.06 * margin
         rank = mean_ranks[method]
-        axes.plot([rank, rank, end], [0, y, y], color=GREY, linewidth=0.9)
-        axes.plot([rank], [0], "o", color=COLOURS[0], markersize=5)
+        shown = tag(method=methods[method])
+        axes.plot([rank, rank, end], [0, y, y], color=GREY, linewidth=0.9, gid=shown)
+        axes.plot([rank], [0], "o", color=COLOURS[0], markersize=5, gid=shown)
         name = shortened(methods[method])
         text = f"{name}  {rank:.2f}" if is_left else f"{rank:.2f}  {name}"
         side = "right" if is_left else "left"
-        axes.text(end, y, text, ha=side, va="center", fontsize=9, color=INK, parse_math=False)
+        axes.text(end, y, text, ha=side, va="center", fontsize=9, color=INK, parse_math=False, gid=shown)
     return figure
 
 

@@ -15,6 +15,7 @@ from ltds.reporting.class_accuracy import head_to_tail
 from ltds.reporting.figures.canvas import GREY, INK, legend, new_figure, shortened, style
 from ltds.reporting.figures.context import FigureContext, run_note, stored_features
 from ltds.reporting.figures.drawing import MODEL_INTERNALS, Drawing
+from ltds.reporting.figures.inline import tag
 from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
         f"clusters at the bottom. The same {count} test images for each method. {run_note(runs)}{missing}",
         f"{technique} of the features of {count} test images for {', '.join(maps)}.",
         MODEL_INTERNALS,
-        pixels=True,
     )
 
 
@@ -76,12 +76,14 @@ def embedding_map(maps: Mapping[str, FeatureMap], domains: Sequence[str], classe
         for domain in range(len(domains)):
             colour, _, marker = style(domain)
             points = one.points[one.domains == domain]
-            upper.scatter(*points.T, s=size, color=colour, marker=marker, alpha=0.75, linewidths=0)
+            upper.scatter(*points.T, s=size, color=colour, marker=marker, alpha=0.75, linewidths=0, zorder=1)
         limits = {"vmin": 0, "vmax": max(1, classes - 1)}
-        image = lower.scatter(*one.points.T, s=size, c=one.ranks, cmap="viridis", linewidths=0, **limits)
+        image = lower.scatter(*one.points.T, s=size, c=one.ranks, cmap="viridis", linewidths=0, zorder=1, **limits)
         for axes in (upper, lower):
             _bare(axes)
-    legend(figure, panels[0, 0].collections[: len(domains)], domains, "outside upper left", columns=5)
+            axes.set_gid(tag(method=method))
+            axes.set_rasterization_zorder(1.5)  # hundreds of points are smaller as pixels
+    legend(figure, panels[0, 0].collections[: len(domains)], domains, columns=5)
     bar = figure.colorbar(image, ax=list(panels[1]), fraction=0.025, pad=0.02, ticks=[0, max(1, classes - 1)])
     bar.ax.invert_yaxis()
     bar.ax.set_yticklabels(["head", "tail"])

@@ -35,7 +35,7 @@ def write_figures(
     for dataset in collection.datasets:
         for drawing in drawings(FigureContext(dataset, answer(dataset).leader, reference), figures):
             file = folder / f"{len(captions) + 1:02}-{drawing.file_name}.{image_format}"
-            write_bytes(file, IMAGE_FORMATS[image_format](drawing.figure))
+            write_bytes(file, IMAGE_FORMATS[image_format](drawing.drawn()))
             captions.append(f"{file.name}: {dataset.name}. {drawing.title}. {drawing.caption}")
             yield file
     write_bytes(folder / "captions.txt", ("\n".join(captions) + "\n").encode())

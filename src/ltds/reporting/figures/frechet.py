@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ltds.evaluation.arrays import FloatArray
-from ltds.reporting.figures.canvas import GREY, INK, clean_axes, legend, new_figure, style
+from ltds.reporting.figures.canvas import GREY, INK, clean_axes, legend, legend_rows, new_figure, style
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import MODEL_INTERNALS, Drawing
+from ltds.reporting.figures.inline import tag
 from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
@@ -58,16 +59,17 @@ def domain_distances(runs: Iterable[Run]) -> DomainDistances | None:
 
 def frechet(distances: Mapping[str, DomainDistances]) -> Figure:
     """A line for each method: the mean over pairs of domains, in a band from the closest to the farthest pair."""
-    figure = new_figure(9, 3.4)
+    figure = new_figure(9, 3.3 + legend_rows(list(distances)))
     axes = figure.subplots()
     clean_axes(axes)
     handles = []
-    for i, one in enumerate(distances.values()):
+    for i, (label, one) in enumerate(distances.items()):
         colour, dash, marker = style(i)
-        axes.fill_between(one.epochs, one.nearest, one.farthest, color=colour, alpha=0.12, linewidth=0)
-        handles += axes.plot(one.epochs, one.mean, dash, color=colour, linewidth=1.8, marker=marker, markersize=3.5)
+        shown = {"color": colour, "gid": tag(method=label)}
+        axes.fill_between(one.epochs, one.nearest, one.farthest, alpha=0.12, linewidth=0, **shown)
+        handles += axes.plot(one.epochs, one.mean, dash, linewidth=1.8, marker=marker, markersize=3.5, **shown)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("Epochs done", fontsize=9, color=GREY)
     axes.set_ylabel("Fréchet distance", fontsize=9, color=INK)
-    legend(axes, handles, list(distances))
+    legend(figure, handles, list(distances), methods=True)
     return figure

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltds.reporting.class_accuracy import class_accuracy
-from ltds.reporting.figures.canvas import INK, clean_axes, label_classes, legend, new_figure, style
+from ltds.reporting.figures.canvas import INK, clean_axes, label_classes, legend, legend_rows, new_figure, style
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
+from ltds.reporting.figures.inline import tag
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,18 +38,19 @@ def frequency(
     Dots are classes; the line is a running mean over about a tenth of them.
     """
     order = np.argsort(-images, kind="stable")
-    figure = new_figure(9, 4.6)
+    figure = new_figure(9, 4.4 + legend_rows(methods))
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     clean_axes(upper)
     clean_axes(lower)
     handles = []
     for m, row in enumerate(accuracy[:, order] * 100):
         colour, dash, _ = style(m)
-        upper.scatter(range(len(row)), row, s=9, color=colour, alpha=0.35, linewidths=0, rasterized=len(row) > 300)
-        handles += upper.plot(running_mean(row, max(3, len(row) // 10)), dash, color=colour, linewidth=1.8)
+        shown = {"color": colour, "gid": tag(method=methods[m])}
+        upper.scatter(range(len(row)), row, s=9, alpha=0.35, linewidths=0, rasterized=len(row) > 300, **shown)
+        handles += upper.plot(running_mean(row, max(3, len(row) // 10)), dash, linewidth=1.8, **shown)
     upper.set_ylim(-2, 102)
     upper.set_ylabel("Accuracy %", fontsize=9, color=INK)
-    legend(upper, handles, methods)
+    legend(figure, handles, methods, methods=True)
     lower.bar(range(len(order)), images[order], color="#c4c8cf", width=0.75)
     lower.set_yscale("log")
     lower.tick_params(axis="y", which="minor", left=False)

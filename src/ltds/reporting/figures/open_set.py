@@ -14,9 +14,11 @@ from ltds.evaluation.openset import OpenSetScores, oscr_curve, rates
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, legend, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext, run_note
 from ltds.reporting.figures.drawing import OPEN_CLASSES, Drawing
+from ltds.reporting.figures.inline import tag
 from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -78,43 +80,48 @@ def _thresholds(run: Run) -> Mapping[str, float]:
 
 def open_set(cases: Mapping[str, OpenSetCurves]) -> Figure:
     """A row for each method: histograms of max softmax, a, b and H over the threshold, and the OSCR curve."""
-    figure = new_figure(9, 2.7 * len(cases))
+    figure = new_figure(9, 2.7 * len(cases) + 0.2)
     panels = figure.subplots(len(cases), 3, squeeze=False)
     for line, (method, case) in zip(panels, cases.items(), strict=True):
         for axes in line:
             clean_axes(axes)
+            axes.set_gid(tag(method=method))
         line[0].set_title(shortened(method, 40), fontsize=9, color=INK, loc="left", parse_math=False)
-        _histograms(line[0], case)
-        _rates(line[1], case)
+        handles = [*_histograms(line[0], case), *_rates(line[1], case)]
         _curve(line[2], case)
+    names = ["known images", "open images", "a: known and right", "b: open, rejected", "H"]
+    legend(figure, handles, names, columns=5)
     return figure
 
 
-def _histograms(axes: Axes, case: OpenSetCurves) -> None:
+def _histograms(axes: Axes, case: OpenSetCurves) -> list[Artist]:
     edges = np.linspace(0, 1, BINS + 1)
-    handles = []
+    handles: list[Artist] = []
     for scores, colour, dash in ((case.known, COLOURS[0], "-"), (case.opened, COLOURS[1], "--")):
         share = np.histogram(scores, edges)[0] / max(1, len(scores)) * 100
         handles.append(axes.stairs(share, edges, color=colour, linewidth=1.6, linestyle=dash))
         axes.stairs(share, edges, color=colour, fill=True, alpha=0.15)
-    legend(axes, handles, ["known", "open"])
+    axes.set_xlim(0, 1)
     axes.set_xlabel("Max softmax", fontsize=8, color=GREY)
     axes.set_ylabel("Images %", fontsize=8, color=INK)
+    return handles
 
 
-def _rates(axes: Axes, case: OpenSetCurves) -> None:
+def _rates(axes: Axes, case: OpenSetCurves) -> list[Artist]:
     lines = ((case.a, COLOURS[0], "-"), (case.b, COLOURS[1], "--"), (case.h, COLOURS[6], "-"))
-    handles = []
+    handles: list[Artist] = []
     for values, colour, dash in lines:
         handles += axes.plot(case.thresholds, values * 100, dash, color=colour, linewidth=1.6)
     for i, (name, threshold) in enumerate(case.marked.items()):
         axes.axvline(threshold, color=GREY, linewidth=0.8, linestyle=":")
-        axes.text(threshold, 99 - 9 * i, f" {name}", fontsize=7, color=GREY, va="top")
+        side = "right" if threshold > 0.5 else "left"  # inside the panel
+        around = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
+        axes.text(threshold, 99 - 9 * i, f" {name} ", fontsize=7, color=GREY, va="top", ha=side, bbox=around)
     axes.set_ylim(0, 100)
     axes.set_xlim(0, 1)
-    axes.legend(handles, ["a", "b", "H"], frameon=False, fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
     axes.set_xlabel("Threshold", fontsize=8, color=GREY)
     axes.set_ylabel("%", fontsize=8, color=INK)
+    return handles
 
 
 def _curve(axes: Axes, case: OpenSetCurves) -> None:

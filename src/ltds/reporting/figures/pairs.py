@@ -7,40 +7,47 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ltds.core.task import Task
 from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
 from ltds.reporting.class_accuracy import head_to_tail, mean_known
 from ltds.reporting.figures.canvas import ABSENT, GREY, INK, label_classes, label_domains, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
+from ltds.reporting.figures.matrix_svg import matrix_svg
 from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANELS = 4  # the matrices of more methods do not fit on a screen
 GROUP = "Accuracy of each class in each domain"
 
 
 def draw(context: FigureContext) -> Iterator[Drawing]:
-    """A figure for each held-out domain, with the matrix of the leader first."""
+    """A figure for each held-out domain and each method, the leader first."""
     dataset = context.dataset
     labels = sorted(dataset.rows, key=lambda label: label != context.leader)
     order = head_to_tail(dataset.class_images().sum(axis=0))
     for held_out in dataset.held_out:
-        runs = {label: [run for run in dataset.rows[label] if run.held_out == held_out] for label in labels}
-        matrices = {label: values for label in labels if (values := pair_accuracy(runs[label])) is not None}
-        if matrices:
-            task = next(run.task for members in runs.values() for run in members)
-            names = [f"{d} (held out)" if d == task.held_out else d for d in task.domains]
-            more = f" The first {PANELS} of {len(matrices)} methods are shown." if len(matrices) > PANELS else ""
-            yield Drawing(
-                pairs(dict(list(matrices.items())[:PANELS]), task.seen_in_domain, order, task.classes, names),
-                f"{GROUP}, held out: {held_out}",
-                f"Dots mark pairs without training images: pale cells with a dot show the cost of domain shift.{more}",
-                _describe(matrices, task.seen_in_domain),
-                GROUP,
-                held_out=held_out,
-            )
+        for label in labels:
+            runs = [run for run in dataset.rows[label] if run.held_out == held_out]
+            values = pair_accuracy(runs)
+            if values is not None:
+                yield _drawing(label, held_out, runs[0].task, values, order)
+
+
+def _drawing(label: str, held_out: str, task: Task, values: FloatArray, order: IntArray) -> Drawing:
+    names = [f"{d} (held out)" if d == task.held_out else d for d in task.domains]
+    classes = [task.classes[c] for c in order]
+    return Drawing(
+        lambda: pairs({label: values}, task.seen_in_domain, order, task.classes, names),
+        f"{label}, held out: {held_out}",
+        "Dots mark pairs without training images: pale cells with a dot show the cost of domain shift.",
+        _describe(label, values, task.seen_in_domain),
+        GROUP,
+        method=label,
+        held_out=held_out,
+        page_svg=matrix_svg(values[:, order] * 100, ~task.seen_in_domain[:, order], names, classes),
+    )
 
 
 def pair_accuracy(runs: Iterable[Run]) -> FloatArray | None:
@@ -83,11 +90,8 @@ def pairs(
     return figure
 
 
-def _describe(matrices: Mapping[str, FloatArray], seen: BoolArray) -> str:
-    """The matrices as text: mean accuracy over seen and over unseen pairs."""
-    sentences = []
-    for label, values in matrices.items():
-        known = (values[mask & np.isfinite(values)] for mask in (seen, ~seen))
-        means = [f"{100 * chosen.mean():.1f} %" if chosen.size else "no value" for chosen in known]
-        sentences.append(f"{label}: {means[0]} over seen pairs, {means[1]} over unseen ones")
-    return "; ".join(sentences) + "."
+def _describe(label: str, values: FloatArray, seen: BoolArray) -> str:
+    """The matrix as text: mean accuracy over seen and over unseen pairs."""
+    known = (values[mask & np.isfinite(values)] for mask in (seen, ~seen))
+    means = [f"{100 * chosen.mean():.1f} %" if chosen.size else "no value" for chosen in known]
+    return f"{label}: {means[0]} over seen pairs, {means[1]} over unseen ones."

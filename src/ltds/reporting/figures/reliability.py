@@ -14,9 +14,12 @@ from ltds.evaluation.openset import OpenSetScores
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext, run_note
 from ltds.reporting.figures.drawing import OPEN_CLASSES, Drawing
+from ltds.reporting.figures.inline import tag
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+LEVEL = 3.0  # points within which confidence is called about right
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,21 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
         yield Drawing(
             reliability(cases),
             "Reliability",
-            "A bar that ends below the dashed line means overconfidence; the orange line shows by how much. "
-            f"{run_note(context.compared_runs)}",
+            "Below the dashed line, the model is right less often than it claims (overconfident); above it, more often "
+            f"(underconfident). {' '.join(_claim(*item) for item in cases.items())} {run_note(context.compared_runs)}",
             "; ".join(f"{label}: ECE {100 * case.ece:.1f} %" for label, case in cases.items()) + ".",
             OPEN_CLASSES,
         )
+
+
+def _claim(label: str, case: ReliabilityBins) -> str:
+    """Mean confidence against accuracy in one sentence."""
+    full = case.images > 0
+    shares = case.images[full] / case.images.sum()
+    claimed, right = (100 * float((shares * of[full]).sum()) for of in (case.confidence, case.accuracy))
+    gap = claimed - right
+    word = "about right" if abs(gap) <= LEVEL else "overconfident" if gap > 0 else "underconfident"
+    return f"{label} claims {claimed:.0f} % on average and is right for {right:.0f} %: {word}."
 
 
 def reliability_bins(scores: OpenSetScores) -> ReliabilityBins | None:
@@ -71,9 +84,13 @@ def reliability(cases: Mapping[str, ReliabilityBins]) -> Figure:
         axes.plot(case.confidence[full], case.confidence[full] * 100, "D", color=COLOURS[1], markersize=3)
         axes.set_ylim(0, 100)
         axes.set_xlim(0, 1)
-        axes.set_title(shortened(method, 34), fontsize=9, color=INK, loc="left", parse_math=False)
-        axes.text(0.04, 92, f"ECE {100 * case.ece:.1f}", fontsize=8, color=INK)
+        axes.set_title(shortened(method, 22), fontsize=9, color=INK, loc="left", parse_math=False)
+        place = {"transform": axes.transAxes, "ha": "right", "va": "bottom"}
+        axes.text(1, 1.02, f"ECE {100 * case.ece:.1f}", fontsize=8, color=INK, **place)
         clean_axes(lower[i])
+        for panel in (axes, lower[i]):
+            panel.set_gid(tag(method=method))
+            panel.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
         lower[i].bar(middles, case.images / max(1, case.images.sum()) * 100, width=0.85 / bins, color="#c4c8cf")
         lower[i].set_xlabel("Confidence (max softmax)", fontsize=8, color=GREY)
     upper[0].set_ylabel("Accuracy %", fontsize=9, color=INK)

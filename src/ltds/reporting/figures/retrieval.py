@@ -58,6 +58,7 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
         f"Neighbours of the same class as the query: {'; '.join(texts)}.",
         MODEL_INTERNALS,
         pixels=True,
+        method=semantic.label,
     )
 
 

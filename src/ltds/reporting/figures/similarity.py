@@ -16,11 +16,14 @@ from ltds.reporting.figures.drawing import MODEL_INTERNALS, Drawing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from matplotlib.text import Text
 
 NAMED = 25  # more names cannot be read at this size
 MATRICES = {"covariances": "Covariances Σ", "updated": "Updated covariances Σ'"}
 UPDATE = (
-    " The update makes the covariance of a rare class (right, bottom) similar to those of classes with similar meaning."
+    " The update makes the covariance of a rare class (right, bottom) similar to those of classes with similar "
+    "meaning. Each matrix has its own scale, from its largest distance to 0: compare patterns, not shades."
 )
 
 
@@ -42,6 +45,7 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
         f"Matrices over {len(order)} classes: {', '.join(['cosine of embeddings', *matrices])}.",
         MODEL_INTERNALS,
         pixels=True,
+        method=semantic.label,
     )
 
 
@@ -50,34 +54,43 @@ def similarity(
 ) -> Figure:
     """Matrices (C,C), classes in `order` from head to tail: cosine of embeddings, then each of `covariances`.
 
-    The covariances share one scale; values are exp(-distance), so 1 means equal. Grey: NaN, a class without embedding.
+    Each has its own scale, over the pairs of different classes. Grey: NaN, a class without embedding.
     """
-    count = 1 + len(covariances)
-    figure = new_figure(9, 9 / max(2, count) + 0.5)
-    panels = figure.subplots(1, count, squeeze=False)[0]
-    grid = np.ix_(order, order)
-    first = panels[0].imshow(np.ma.masked_invalid(cosine[grid]), cmap="YlGnBu", interpolation="nearest")
-    panels[0].set_title("Embeddings (cosine)", fontsize=9, color=INK, loc="left")
-    _scale(figure, first, [panels[0]])
-    lowest = min((float(np.nanmin(values)) for values in covariances.values()), default=0.0)
-    for axes, (name, values) in zip(panels[1:], covariances.items(), strict=True):
-        shown = np.ma.masked_invalid(values[grid])
-        image = axes.imshow(shown, cmap="YlGnBu", vmin=min(lowest, 0.999), vmax=1, interpolation="nearest")
+    matrices = {"Embeddings (cosine)": cosine, **covariances}
+    figure = new_figure(9, 9 / max(2, len(matrices)) + 0.9)
+    panels = figure.subplots(1, len(matrices), squeeze=False)[0]
+    names = [shortened(classes[c], 16) for c in order]
+    for i, (axes, (name, values)) in enumerate(zip(panels, matrices.items(), strict=True)):
+        shown = np.ma.masked_invalid(values[np.ix_(order, order)])
+        low, high = _limits(values)
+        image = axes.imshow(shown, cmap="YlGnBu", vmin=low, vmax=high, interpolation="nearest")
         axes.set_title(name, fontsize=9, color=INK, loc="left")
-    if covariances:
-        _scale(figure, image, list(panels[1:]))
-    for i, axes in enumerate(panels):
-        _frame(axes, [shortened(classes[c], 16) for c in order], named=i == 0)
+        _scale(figure, image, axes)
+        _frame(axes, names, named=i == 0)
     return figure
 
 
 def covariance_similarity(distances: FloatArray) -> FloatArray:
-    """exp(-|Sigma_i - Sigma_j|), the similarity of covariances in the supplement of Gu et al."""
-    return np.exp(-distances)
+    """exp(-|Sigma_i - Sigma_j| / m), m: the median over pairs of different classes.
+
+    Without m, the similarity of covariances in the supplement of Gu et al., all pairs of a matrix with large distances
+    would have a similarity of 0, and the figure would be blank.
+    """
+    different = distances[~np.eye(len(distances), dtype=np.bool_) & np.isfinite(distances)]
+    middle = float(np.median(different)) if different.size else 0.0
+    return np.exp(-distances / middle) if middle > 0 else np.exp(-distances)
 
 
-def _scale(figure: Figure, image: object, axes: list[Axes]) -> None:
-    bar = figure.colorbar(image, ax=axes, orientation="horizontal", fraction=0.05, pad=0.02, aspect=30)  # type: ignore[arg-type]
+def _limits(values: FloatArray) -> tuple[float, float]:
+    """Lowest and highest value over pairs of different classes: the diagonal would hide differences between them."""
+    different = values[~np.eye(len(values), dtype=np.bool_) & np.isfinite(values)]
+    if not different.size or different.min() == different.max():
+        return 0.0, 1.0
+    return float(different.min()), float(different.max())
+
+
+def _scale(figure: Figure, image: AxesImage, axes: Axes) -> None:
+    bar = figure.colorbar(image, ax=axes, orientation="horizontal", fraction=0.05, pad=0.02, aspect=30)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=7, colors=GREY, length=0)
     bar.ax.locator_params(nbins=4)
@@ -86,10 +99,16 @@ def _scale(figure: Figure, image: object, axes: list[Axes]) -> None:
 def _frame(axes: Axes, names: Sequence[str], named: bool) -> None:
     axes.set_facecolor(ABSENT)
     axes.spines[:].set_visible(False)
-    axes.set_xticks([0, len(names) - 1], ["head", "tail"])
+    for label, side in zip(_end_labels(axes, len(names)), ("left", "right"), strict=True):
+        label.set_horizontalalignment(side)  # centred, the last would touch the first of the next panel
     if named and len(names) <= NAMED:
         axes.set_yticks(range(len(names)), names, parse_math=False)
     else:
         axes.set_yticks([])
     axes.tick_params(colors=GREY, length=0, labelsize=8)
     axes.tick_params(axis="y", labelsize=7)
+
+
+def _end_labels(axes: Axes, count: int) -> list[Text]:
+    axes.set_xticks([-0.5, count - 0.5], ["head", "tail"])
+    return list(axes.get_xticklabels())

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ltds.evaluation.arrays import FloatArray
-from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, legend, new_figure
+from ltds.reporting.figures.canvas import (
+    DASHES,
+    GREY,
+    INK,
+    clean_axes,
+    few_ticks,
+    legend,
+    legend_rows,
+    new_figure,
+    style,
+)
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
+from ltds.reporting.figures.inline import tag
 from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 Curve = tuple[FloatArray, FloatArray]  # steps, values
 POINTS = 120  # more points make the file larger without a visible difference
@@ -48,14 +62,15 @@ def loss_terms(runs: Iterable[Run]) -> dict[str, Curve]:
     return {name: thinned(*np.array(pairs, dtype=np.float64).T) for name, pairs in points.items()}
 
 
-def validation_curves(runs: Iterable[Run]) -> list[Curve]:
-    """(steps, accuracy as a fraction) of each run that has validation images."""
+def validation_curves(runs: Iterable[Run]) -> list[tuple[str, Curve]]:
+    """Held-out domain and (steps, accuracy as a fraction) of each run that has validation images."""
     curves = []
     for run in runs:
         lines = [line for line in run.journal if line.get("kind") == "validation" and line.get("accuracy") is not None]
         if lines:
             steps = np.array([line["step"] for line in lines], dtype=np.float64)
-            curves.append(thinned(steps, np.array([line["accuracy"] for line in lines], dtype=np.float64)))
+            values = np.array([line["accuracy"] for line in lines], dtype=np.float64)
+            curves.append((run.held_out, thinned(steps, values)))
     return curves
 
 
@@ -68,9 +83,13 @@ def thinned(steps: FloatArray, values: FloatArray, points: int = POINTS) -> Curv
     return np.bincount(bins, weights=steps) / count, np.bincount(bins, weights=values) / count
 
 
-def training(terms: Mapping[str, Curve], validation: Sequence[Curve]) -> Figure:
-    """Left: a line for each loss term; right: a line for the validation accuracy of each run (fractions)."""
-    figure = new_figure(9, 2.9)
+def training(terms: Mapping[str, Curve], validation: Sequence[tuple[str, Curve]]) -> Figure:
+    """Left: a line for each loss term; right: a line for the validation accuracy of each run (fractions).
+
+    The runs with one held-out domain share a colour, and its seeds have other dashes.
+    """
+    domains = list(dict.fromkeys(held_out for held_out, _ in validation))
+    figure = new_figure(9, 2.8 + max(legend_rows(list(terms), 3), legend_rows(domains, 3)))
     left, right = figure.subplots(1, 2)
     for axes, name in ((left, "Loss"), (right, "Validation accuracy %")):
         clean_axes(axes)
@@ -78,14 +97,31 @@ def training(terms: Mapping[str, Curve], validation: Sequence[Curve]) -> Figure:
         axes.set_xlabel("Step", fontsize=9, color=GREY)
     handles = []
     for i, (steps, values) in enumerate(terms.values()):
-        handles += left.plot(steps, values, color=COLOURS[i % len(COLOURS)], linewidth=1.4)
+        colour, dash, _ = style(i)
+        handles += left.plot(steps, values, dash, color=colour, linewidth=1.4)
     if handles:
-        legend(left, handles, list(terms))
+        legend(figure, handles, list(terms), "outside lower left", columns=3)
         left.set_ylim(bottom=min(0, left.get_ylim()[0]))
-    for steps, values in validation:
-        marker = "o" if len(steps) < 2 else ""
-        right.plot(steps, values * 100, color=COLOURS[0], alpha=0.75, linewidth=1.2, marker=marker, markersize=3)
-    right.set_ylim(0, 100)
-    if not validation:
+    first = _validation_lines(right, validation, domains)
+    if first:
+        legend(figure, first, [f"held out: {name}" for name in domains], "outside lower right", columns=3)
+    else:
         right.text(0.5, 0.5, "no validation images", transform=right.transAxes, ha="center", color=GREY, fontsize=9)
+    right.set_ylim(0, 100)
+    for axes in (left, right):
+        few_ticks(axes)
     return figure
+
+
+def _validation_lines(axes: Axes, validation: Sequence[tuple[str, Curve]], domains: Sequence[str]) -> list[Line2D]:
+    """A line for each run; the first of each domain, for the legend."""
+    first: dict[str, Line2D] = {}
+    drawn: Counter[str] = Counter()
+    for held_out, (steps, values) in validation:
+        colour, _, symbol = style(domains.index(held_out))
+        dash, marker = DASHES[drawn[held_out] % len(DASHES)], symbol if len(steps) < 2 else ""
+        shown = {"color": colour, "linewidth": 1.2, "marker": marker, "markersize": 3, "gid": tag(domain=held_out)}
+        (line,) = axes.plot(steps, values * 100, dash, **shown)
+        first.setdefault(held_out, line)
+        drawn[held_out] += 1
+    return list(first.values())

@@ -23,17 +23,33 @@ function sortBy(button) {
   body.append(...rows.map((entry) => entry.row));
 }
 
-// A group of figures with a selector shows one of them; in print all are shown.
+// A group of figures with a selector shows those of one method or domain; in print all are shown.
 function choose(group) {
   const select = group.querySelector("select");
+  if (!select) return;
+  const key = select.dataset.key;
   const figures = all("figure", group);
-  Array.from(select.options, (option, i) => { option.disabled = option.hidden = figures[i].hidden; });
+  const shown = new Set(figures.filter((figure) => !figure.hidden).map((figure) => figure.dataset[key]));
+  for (const option of select.options) option.disabled = option.hidden = !shown.has(option.value);
   if (select.selectedOptions[0]?.disabled) {
-    const first = figures.findIndex((figure) => !figure.hidden);
+    const first = Array.from(select.options).findIndex((option) => !option.disabled);
     if (first >= 0) select.selectedIndex = first;
   }
-  figures.forEach((figure, i) => figure.classList.toggle("off", i !== select.selectedIndex));
-  group.querySelector(".chooser").hidden = figures.every((figure) => figure.hidden);
+  for (const figure of figures) figure.classList.toggle("off", figure.dataset[key] !== select.value);
+  group.querySelector(".chooser").hidden = !shown.size;
+}
+
+// Hidden parts of a drawing leave no empty paper: the drawing is cut to what is left.
+function fit(drawing) {
+  drawing.dataset.whole ??= drawing.getAttribute("viewBox");
+  let box = drawing.dataset.whole;
+  if (drawing.querySelector("[hidden]")) {
+    const left = drawing.getBBox();
+    if (!left.width || !left.height) return; // in a closed part of the page: when it is opened
+    box = [left.x - 6, left.y - 6, left.width + 12, left.height + 12].join(" ");
+  }
+  drawing.setAttribute("viewBox", box);
+  drawing.style.maxWidth = `${1.76 * box.split(" ")[2]}px`;
 }
 
 // An element with data-method, data-domain or data-seed refers to that one only; a heading refers to its column.
@@ -42,9 +58,11 @@ function narrow() {
   for (const box of all("#filters input:checked")) ticked[box.name].add(box.value);
   const wanted = (data) => Object.entries(ticked).every(([key, set]) => !set.size || !(key in data) || set.has(data[key]));
   for (const element of all("[data-method], [data-domain], [data-seed]")) {
-    element.hidden = !wanted(element.dataset);
+    const hidden = !wanted(element.dataset);
+    element.toggleAttribute("hidden", hidden); // parts of a drawing have no property "hidden"
     if ("column" in element.dataset) {
-      for (const row of element.closest("table").tBodies[0].rows) row.cells[element.dataset.column].hidden = element.hidden;
+      const table = element.closest("table");
+      for (const row of [...table.tBodies[0].rows, ...(table.tFoot?.rows ?? [])]) row.cells[element.dataset.column].hidden = hidden;
     }
   }
   const runs = all(".run");
@@ -53,6 +71,7 @@ function narrow() {
   for (const section of all("section[id^='dataset-']")) section.hidden = !datasets.has(section.id);
   for (const group of all(".figure-group")) group.hidden = all("figure", group).every((figure) => figure.hidden);
   all(".switch").forEach(choose);
+  all(".card > svg").forEach(fit);
   const status = document.getElementById("shown");
   const some = shown.length < runs.length;
   status.classList.toggle("some", some);
@@ -67,9 +86,10 @@ function openTarget() {
 
 for (const button of all("th button")) button.addEventListener("click", () => sortBy(button));
 for (const group of all(".switch")) {
-  group.querySelector("select").addEventListener("change", () => choose(group));
+  group.querySelector("select")?.addEventListener("change", () => { choose(group); all(".card > svg", group).forEach(fit); });
   choose(group);
 }
+for (const part of all("details")) part.addEventListener("toggle", () => all(".card > svg", part).forEach(fit));
 const filters = document.getElementById("filters");
 if (filters) {
   filters.hidden = false;

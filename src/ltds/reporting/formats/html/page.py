@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ltds.core.files import write_text
 from ltds.reporting.answer import Answer, answer
-from ltds.reporting.class_accuracy import class_accuracy, head_to_tail
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison import reference_of
 from ltds.reporting.comparison_table import ComparisonTable, about_intervals, sentences
-from ltds.reporting.cost import HEADINGS
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.figures import FIGURES
 from ltds.reporting.figures.context import FigureContext, ReportFigure
 from ltds.reporting.formats.html.figure_groups import FigureGroup, figure_groups
+from ltds.reporting.formats.html.mistakes import MistakesView, mistakes_views
 from ltds.reporting.formats.html.run_details import filters, run_details
-from ltds.reporting.glossary import MAIN, METRICS
-from ltds.reporting.legend import comparison_tables, legend
-from ltds.reporting.result_table import ResultTable, detail_table, main_table
+from ltds.reporting.formats.html.template import render_template
+from ltds.reporting.formats.html.wide_tables import MethodColumns, by_class, by_domain, by_metric, parts
+from ltds.reporting.glossary import MAIN, METRICS, Metric
+from ltds.reporting.headline import Headline, headline
+from ltds.reporting.legend import IMAGES_ROW, comparison_tables, cost_headings, cost_texts, legend
+from ltds.reporting.recommendation import Advice, recommendations
+from ltds.reporting.result_table import ResultTable, detail_group, detail_table, main_table
 from ltds.reporting.run import Run
-
-
-@dataclass(frozen=True)
-class ClassRow:
-    """One line of the table of classes: mean training images, and accuracy in percent for each method."""
-
-    name: str
-    images: float
-    accuracy: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -43,13 +33,22 @@ class DatasetSection:
     """All content of the page on one dataset."""
 
     dataset: Dataset
+    headline: Headline
+    advice: list[Advice]
     answer: Answer
-    tables: tuple[tuple[ResultTable, str, list[str]], ...]
+    tables: tuple[tuple[ResultTable, str], ...]
+    key: tuple[Metric, ...]
+    tables_legend: list[str]
+    detail_group: str
+    details: tuple[MethodColumns, ...]
+    details_legend: list[str]
+    domains: tuple[MethodColumns, ...]
+    mistakes: tuple[MistakesView, ...]
     reference: str
     comparisons: tuple[ComparisonTable, ...]
     comparisons_legend: list[str]
     figure_groups: tuple[FigureGroup, ...]
-    classes: tuple[ClassRow, ...]
+    classes: tuple[MethodColumns, ...]
 
 
 def write_page(collection: Collection, out: Path, reference: str | None = None) -> None:
@@ -58,54 +57,56 @@ def write_page(collection: Collection, out: Path, reference: str | None = None) 
 
 
 def render(collection: Collection, reference: str | None = None, figures: Sequence[ReportFigure] = FIGURES) -> str:
-    """The HTML of the page. It loads nothing, and its security policy allows only its own script."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    loader = PackageLoader("ltds.reporting.formats.html", ".")
-    pages = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    style, script = (Markup(loader.get_source(pages, name)[0]) for name in ("page.css", "page.js"))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return pages.get_template("page.html.j2").render(
-        style=style,
-        script=script,
-        script_digest=digest,
-        cost_headings=HEADINGS,
+    """The HTML of the page."""
+    sections: list[DatasetSection] = []
+    for dataset in collection.datasets:
+        drawn = sum(len(group.figures) for section in sections for group in section.figure_groups)
+        sections.append(_section(dataset, reference, figures, drawn))
+    return render_template(
+        "page.html.j2",
+        cost_headings=cost_headings,
+        cost_texts=cost_texts,
+        images_row=IMAGES_ROW,
         runs=run_details(collection),
         filters=filters(collection),
         run_metrics=MAIN,
         problems=collection.problems,
-        sections=[_section(dataset, reference, figures) for dataset in collection.datasets],
+        sections=sections,
         metrics=[(metric, _chosen(collection.runs, metric.choice)) for metric in METRICS.values()],
     )
 
 
-def _section(dataset: Dataset, reference: str | None, figures: Sequence[ReportFigure]) -> DatasetSection:
+def _section(
+    dataset: Dataset, reference: str | None, figures: Sequence[ReportFigure], first_figure: int
+) -> DatasetSection:
     main, detail = main_table(dataset), detail_table(dataset)
-    captions = ("Results on each held-out domain", "All other metrics")
     best = answer(dataset)
+    context = FigureContext(dataset, best.leader, reference)
     comparisons = tuple(comparison_tables(dataset, reference))
+    labels = sorted(dataset.rows, key=lambda label: label != best.leader)
     return DatasetSection(
         dataset,
+        headline(context),
+        recommendations(context, best),
         best,
-        tuple((t, c, _legend(t)) for t, c in zip((main, detail), captions, strict=True)),
+        tuple(parts(main)),
+        tuple(dict.fromkeys(column.metric for column in main.columns)),
+        _legend(main),
+        detail_group(dataset),
+        tuple(by_metric(detail)),
+        _legend(detail),
+        tuple(by_domain(dataset, labels)),
+        tuple(mistakes_views(context)),
         reference_of(dataset, reference),
         comparisons,
         sentences(comparisons),
-        figure_groups(FigureContext(dataset, best.leader, reference), figures),
-        tuple(_classes(dataset)),
+        figure_groups(context, figures, first_figure),
+        tuple(by_class(dataset)),
     )
 
 
 def _legend(table: ResultTable) -> list[str]:
     return [*legend([table]), *about_intervals(cell for _, cells in table.rows for cell in cells)]
-
-
-def _classes(dataset: Dataset) -> Iterator[ClassRow]:
-    images, accuracy, trained = class_accuracy(dataset)
-    for i in head_to_tail(images):
-        percents = tuple(None if np.isnan(value) else 100 * float(value) for value in accuracy[:, i])
-        yield ClassRow(dataset.classes[trained[i]], float(images[i]), percents)
 
 
 def _chosen(runs: tuple[Run, ...], choice: str) -> list[str]:

@@ -1,0 +1,63 @@
+"""Accuracy in each domain: where it was held out, and where it was trained on."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ltds.evaluation.class_groups import known_mask
+from ltds.reporting.dataset import Dataset
+from ltds.reporting.result_table import TableCell
+from ltds.reporting.run import Run
+from ltds.reporting.sample_size import Sample, half_width
+
+
+@dataclass(frozen=True)
+class DomainRow:
+    """One domain: its test images, and for each method the accuracy where it was never seen, and trained on."""
+
+    domain: str
+    images: int
+    never_seen: tuple[TableCell, ...]
+    trained_on: tuple[TableCell, ...]
+
+
+def domain_rows(dataset: Dataset, labels: Sequence[str]) -> list[DomainRow]:
+    """A row for each domain with test images; empty if no run recorded them."""
+    rows = []
+    for domain in dataset.domains:
+        never = [_cell(domain, (run for run in dataset.rows[m] if run.task.held_out == domain)) for m in labels]
+        trained = [_cell(domain, (run for run in dataset.rows[m] if run.task.held_out != domain)) for m in labels]
+        counted = [cell.sample.images for cell in (*never, *trained) if cell.sample]
+        if counted:
+            rows.append(DomainRow(domain, max(counted), tuple(never), tuple(trained)))
+    return rows
+
+
+def source_accuracy(runs: Iterable[Run]) -> float | None:
+    """Mean accuracy in percent on the domains that the runs were trained on, each domain of a run counted once."""
+    values = [_accuracy(run, d)[0] for run in runs for d in run.task.sources]
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _cell(domain: str, runs: Iterable[Run]) -> TableCell:
+    """Mean over runs, which differ in seed and in held-out domain; the spread over them is not one over seeds."""
+    known = [(value, images) for value, images in (_accuracy(run, domain) for run in runs) if value is not None]
+    if not known:
+        return TableCell(None, None, 0)
+    mean, images = statistics.fmean(value for value, _ in known), min(images for _, images in known)
+    return TableCell(mean, None, len(known), sample=Sample(images, half_width(mean, images)))
+
+
+def _accuracy(run: Run, domain: str) -> tuple[float | None, int]:
+    """Accuracy in percent over the test images of known classes in this domain, and their number."""
+    if run.test_images is None or run.metrics.pairs is None:
+        return None, 0
+    place = run.task.domains.index(domain)
+    known = known_mask(run.task)
+    pairs = zip(run.metrics.pairs.accuracy[place], run.test_images[place].tolist(), known, strict=True)
+    counted = [(share, images) for share, images, is_known in pairs if is_known and share is not None and images]
+    total = sum(images for _, images in counted)
+    return (100 * sum(share * images for share, images in counted) / total, total) if total else (None, 0)

@@ -1,0 +1,89 @@
+"""A matrix of percentages as SVG text: a page shows many of them, for which matplotlib would take too long."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from html import escape
+
+import numpy as np
+
+from ltds.evaluation.arrays import BoolArray, FloatArray
+from ltds.reporting.figures.canvas import ABSENT, GREY, INK, NAMED_CLASSES, shortened
+
+WIDTH, ROW, LETTER = 648.0, 19.0, 4.7  # points: nine inches, the height of a row, the width of a small letter
+SCALE = 22.0  # points at the top, for the scale
+STEPS = 11  # colours: a step is ten points
+# Yellow, green, blue: the ends and middle of matplotlib's YlGnBu.
+STOPS = ((255, 255, 217), (199, 233, 180), (65, 182, 196), (34, 94, 168), (8, 29, 88))
+DARK = 55.0  # percent from which a mark is light
+
+
+def matrix_svg(values: FloatArray, marked: BoolArray, rows: Sequence[str], columns: Sequence[str]) -> str:
+    """A cell for each of the values (R,C) in percent, grey where NaN, with a dot where `marked` (R,C)."""
+    names = [shortened(name) for name in rows]
+    left = max(map(_width, names), default=0) + 10
+    wide = (WIDTH - left - 4) / max(1, len(columns))
+    below, labels = _column_labels(columns, left, wide, SCALE + ROW * len(rows))
+    height = SCALE + ROW * len(rows) + below
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH:g} {height:.0f}" font-size="8" fill="{GREY}" font-family="system-ui, sans-serif">',
+        *_scale(),
+        *_cells(values, marked, left, wide),
+        *(
+            f'<text x="{left - 5:.1f}" y="{SCALE + ROW * (i + 0.5) + 3:.1f}" text-anchor="end">{escape(name)}</text>'
+            for i, name in enumerate(names)
+        ),
+        *labels,
+        "</svg>",
+    ]
+    return "".join(parts)
+
+
+def colour(percent: float) -> str:
+    """The colour of a value in 0..100, in steps of ten points."""
+    place = round(min(100.0, max(0.0, percent)) / 100 * (STEPS - 1)) / (STEPS - 1) * (len(STOPS) - 1)
+    low = min(int(place), len(STOPS) - 2)
+    mixed = (a + (b - a) * (place - low) for a, b in zip(STOPS[low], STOPS[low + 1], strict=True))
+    return "#" + "".join(f"{round(part):02x}" for part in mixed)
+
+
+def _cells(values: FloatArray, marked: BoolArray, left: float, wide: float) -> Iterator[str]:
+    size = max(0.6, min(1.5, wide / 5))
+    for (r, c), value in np.ndenumerate(values):
+        x, y = left + c * wide, SCALE + r * ROW
+        fill = ABSENT if np.isnan(value) else colour(float(value))
+        yield f'<rect x="{x:.1f}" y="{y:g}" width="{wide - 0.4:.1f}" height="{ROW - 0.6:g}" fill="{fill}"/>'
+        if marked[r, c]:
+            dot = "#ffd27a" if value >= DARK else "#b4430a"
+            yield f'<circle cx="{x + wide / 2:.1f}" cy="{y + ROW / 2:g}" r="{size:.1f}" fill="{dot}"/>'
+
+
+def _scale() -> Iterator[str]:
+    """Eleven small boxes from 0 to 100 % at the top right."""
+    start = WIDTH - 4 - 14 * STEPS
+    words = "Accuracy %&#160;&#160; 0"
+    yield f'<text x="{start - 26:g}" y="11" text-anchor="end" fill="{INK}">{words}</text>'
+    for i in range(STEPS):
+        yield f'<rect x="{start - 22 + 14 * i:g}" y="3" width="14" height="9" fill="{colour(10.0 * i)}"/>'
+    yield f'<text x="{start - 18 + 14 * STEPS:g}" y="11">100</text>'
+
+
+def _column_labels(columns: Sequence[str], left: float, wide: float, top: float) -> tuple[float, list[str]]:
+    """The space below the matrix, and the names in it; too many are replaced by a note on their order."""
+    if len(columns) > NAMED_CLASSES:
+        note = f"{len(columns)} classes, from most to fewest training images"
+        return 20.0, [f'<text x="{(left + WIDTH) / 2:.1f}" y="{top + 13:g}" text-anchor="middle">{note}</text>']
+    names = [shortened(name) for name in columns]
+    size = min(8.0, 0.85 * wide)
+    labels = []
+    for i, name in enumerate(names):
+        x, y = left + wide * (i + 0.5) + size / 3, top + 5
+        turn = f'font-size="{size:.1f}" text-anchor="end" transform="rotate(-90 {x:.1f} {y:g})"'
+        labels.append(f'<text x="{x:.1f}" y="{y:g}" {turn}>{escape(name)}</text>')
+    return max(map(_width, names), default=0) * size / 8 + 12, labels
+
+
+def _width(name: str) -> float:
+    """About how wide the name is in points, with letters of 8 points: those of some scripts are twice as wide."""
+    return sum(2 * LETTER if unicodedata.east_asian_width(letter) in "WF" else LETTER for letter in name)

@@ -1,0 +1,127 @@
+"""The result in plain words, for a reader who knows neither the method nor the metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ltds.evaluation.openset import OpenSetScores, rates
+from ltds.reporting.answer import ACC_U, isolated
+from ltds.reporting.dataset import Dataset
+from ltds.reporting.domain_accuracy import source_accuracy
+from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.glossary import METRICS
+from ltds.reporting.result_table import AVERAGE, Column, TableCell, cell_of, detail_group
+from ltds.reporting.sample_size import Sample, half_width
+
+
+@dataclass(frozen=True)
+class UnknownShares:
+    """Of a model as it is used: percent of open images called unknown and of known ones wrongly, with their number."""
+
+    open_called: float
+    known_called: float
+    open_images: int
+
+    @property
+    def too_few(self) -> bool:
+        return Sample(self.open_images, half_width(self.open_called, self.open_images)).too_few
+
+
+@dataclass(frozen=True)
+class Headline:
+    """`main` is the sentence that matters; `more` are those that follow from the same model."""
+
+    main: str
+    more: tuple[str, ...]
+
+
+def headline(context: FigureContext) -> Headline:
+    """What the best method reaches on domains that it has never seen, or else on those that it was trained on."""
+    context = context.comparable
+    dataset, leader = context.dataset, context.leader
+    if leader is None or not dataset.held_out_only:
+        return _without_held_out(dataset)
+    group = detail_group(dataset)
+    cell = cell_of(dataset, leader, Column(group, ACC_U))
+    if cell.mean is None:
+        return _without_held_out(dataset)
+    where = "On domains that it has never seen" if group == AVERAGE else f"On {group}, a domain that it has never seen"
+    main = f"{where}, {_subject(dataset, leader)} is right for {cell.mean:.0f} of 100 images{_basis(cell)}."
+    more = [_per_domain(dataset, leader)] if group == AVERAGE else []
+    seen = source_accuracy(dataset.rows[leader])
+    if seen is not None:
+        more.append(
+            f"On the domains that it was trained on, it is right for {seen:.0f} of 100{_drop(seen - cell.mean)}."
+        )
+    shares = unknown_shares(context, leader)
+    if shares:
+        few = " These are too few images to rely on it." if shares.too_few else ""
+        more.append(
+            f"Shown {shares.open_images:,} images of classes that it does not know, it says 'unknown' to "
+            f"{shares.open_called:.0f} of 100; it also says so, wrongly, to {shares.known_called:.0f} of 100 images of "
+            f"classes that it does know.{few}"
+        )
+    return Headline(main, tuple(more))
+
+
+def unknown_shares(context: FigureContext, label: str) -> UnknownShares | None:
+    """How the compared run of this method uses 'unknown', at its own threshold; None if that is not known."""
+    run, table = context.compared_runs.get(label), context.predictions.get(label)
+    choice = run.metrics.choices.get("h_fixed", {}) if run else {}
+    threshold, temperature = choice.get("threshold"), choice.get("temperature")
+    if run is None or table is None or not (isinstance(threshold, float) and isinstance(temperature, float)):
+        return None
+    scores = OpenSetScores.of_known_classes(table.logits, table.labels, run.task.open_classes, temperature)
+    both = rates(scores, np.array([threshold]))
+    if both is None:
+        return None
+    called = scores.confidence < threshold
+    known = 100 * float(called[scores.known].mean())
+    return UnknownShares(100 * float(both[1][0]), known, int((~scores.known).sum()))
+
+
+def _without_held_out(dataset: Dataset) -> Headline:
+    column = Column(detail_group(dataset), METRICS["acc"])
+    cells = {label: cell_of(dataset, label, column) for label in dataset.rows}
+    means = {label: cell.mean for label, cell in cells.items() if cell.mean is not None}
+    if not means:
+        return Headline("No method has a result on test images yet.", ())
+    best = max(means, key=lambda label: means[label])
+    return Headline(
+        f"On test images of all domains, {_subject(dataset, best)} is right for {means[best]:.0f} of 100"
+        f"{_basis(cells[best])}.",
+        ("How it does on a domain that it has never seen is not known: hold one out to find out.",),
+    )
+
+
+def _subject(dataset: Dataset, label: str) -> str:
+    count = len(dataset.rows)
+    return f"the model ({isolated(label)})" if count == 1 else f"the best of {count} methods ({isolated(label)})"
+
+
+def _basis(cell: TableCell) -> str:
+    """How many images and seeds the number rests on."""
+    seeds = "one seed" if cell.seeds == 1 else f"mean of {cell.seeds} seeds"
+    if cell.sample is None:
+        return f" ({seeds})"
+    few = ": too few to rely on it" if cell.too_few else ""
+    return f" ({cell.sample.images:,} test images{few}; {seeds})"
+
+
+def _per_domain(dataset: Dataset, label: str) -> str:
+    cells = {name: cell_of(dataset, label, Column(name, ACC_U)).mean for name in dataset.held_out_only}
+    known = {name: mean for name, mean in cells.items() if mean is not None}
+    ordered = sorted(known, key=lambda name: -known[name])
+    best, worst = ordered[0], ordered[-1]
+    return (
+        f"It depends on the domain: from {known[best]:.0f} of 100 on {isolated(best)} down to {known[worst]:.0f} on "
+        f"{isolated(worst)}."
+    )
+
+
+def _drop(points: float) -> str:
+    if points >= 1:
+        return f": a new domain costs it {points:.0f} point{'' if round(points) == 1 else 's'}"
+    return ": a new domain costs it nothing that these images show"

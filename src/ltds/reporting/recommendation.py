@@ -1,0 +1,169 @@
+"""What to do next, in plain words. Every sentence follows from numbers of the report, and says which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ltds.evaluation.class_groups import known_mask
+from ltds.reporting.answer import ACC_U, Answer, isolated
+from ltds.reporting.class_accuracy import class_accuracy
+from ltds.reporting.cost import cost_of, short_count
+from ltds.reporting.domain_accuracy import source_accuracy
+from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.glossary import METRICS
+from ltds.reporting.headline import unknown_shares
+from ltds.reporting.result_table import Column, TableCell, cell_of, detail_group
+
+LARGE = 10.0  # points between two accuracies that are worth images
+NAMED = 4  # classes or methods in a sentence
+MOST = 5  # pieces of advice: more would not be read
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do, in a few words, and why."""
+
+    action: str
+    reason: str
+
+
+def recommendations(context: FigureContext, found: Answer) -> list[Advice]:
+    """The advice that these runs support, most important first; about the leader, if there is one."""
+    if found.leader is None:
+        return [Advice("Hold out a domain.", found.certainty)]
+    context = context.comparable
+    every = (_more_test_images, _method, _domains, _rare_classes, _pairs, _unknown, _confidence)
+    return [advice for make in every for advice in make(context, found.leader, found)][:MOST]
+
+
+def _cell(context: FigureContext, label: str, metric: str) -> TableCell:
+    return cell_of(context.dataset, label, Column(detail_group(context.dataset), METRICS[metric]))
+
+
+def _more_test_images(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
+    cell = _cell(context, leader, ACC_U.key)
+    if cell.too_few and cell.sample:
+        yield Advice(
+            "Test on more images before you decide anything.",
+            f"The headline rests on {cell.sample.images:,} images: chance alone moves it by about "
+            f"{cell.sample.half_width:.0f} points.",
+        )
+
+
+def _method(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
+    best = isolated(leader)
+    if len(context.dataset.rows) == 1:
+        simple = "bsce" if leader == "agg" else "agg"
+        yield Advice(
+            f"Train a second method, such as {simple}.", f"Without one, nobody can say whether {best} is good."
+        )
+    elif not found.beaten and not found.undecided:
+        yield Advice("Complete the runs.", "No other method was trained with every held-out domain, so none compares.")
+    elif _cell(context, leader, ACC_U.key).seeds < 2:
+        yield Advice(
+            f"Take {best} for now, and train it and {isolated(found.undecided[0])} with three or more seeds.",
+            "It has the highest number, but a method was trained only once: another seed may turn the order around.",
+        )
+    elif not found.undecided:
+        yield Advice(f"Use {best}.", "Over paired runs it is better than every other method here.")
+    elif not found.enough_pairs:
+        yield Advice(
+            f"Take {best} for now, and add seeds or held-out domains.",
+            f"It has the highest number, but there are too few paired runs to be sure that it beats "
+            f"{isolated(found.undecided[0])}.",
+        )
+    else:
+        yield _cheapest(context, leader, found)
+
+
+def _cheapest(context: FigureContext, leader: str, found: Answer) -> Advice:
+    """Of methods that cannot be told apart, the smallest network; the leader if its size is not known or the same."""
+    equal = [leader, *found.undecided]
+    sizes = {label: cost_of(context.dataset.rows[label]).parameters for label in equal}
+    known = {label: size for label, size in sizes.items() if size is not None}
+    small = min(known, key=lambda label: known[label], default=leader)
+    names = ", ".join(isolated(label) for label in equal[:NAMED]) + (" and others" if len(equal) > NAMED else "")
+    reason = f"The runs show no difference between {names}."
+    if small != leader and leader in known and known[small] < 0.9 * known[leader]:
+        size = f"it has {short_count(known[small])} parameters, {isolated(leader)} {short_count(known[leader])}"
+        return Advice(f"Take {isolated(small)}, the smallest of those that do as well.", f"{reason} Of these, {size}.")
+    return Advice(f"Take {isolated(leader)}, or whichever of its equals suits you.", reason)
+
+
+def _domains(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
+    seen, unseen = source_accuracy(context.dataset.rows[leader]), _cell(context, leader, ACC_U.key)
+    if seen is not None and unseen.mean is not None and not unseen.too_few and seen - unseen.mean > LARGE:
+        yield Advice(
+            "Collect images from more domains, above all from where the model will be used.",
+            f"On a new domain it is right for {unseen.mean:.0f} of 100 images instead of {seen:.0f}.",
+        )
+
+
+def _rare_classes(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
+    few, rich = _cell(context, leader, "few"), _cell(context, leader, "many")
+    if rich.mean is None or rich.too_few:
+        rich = _cell(context, leader, "medium")
+    if few.mean is None or rich.mean is None or few.too_few or rich.too_few or rich.mean - few.mean <= LARGE:
+        return
+    yield Advice(
+        "Collect more images of the rare classes.",
+        f"With fewer than 20 training images it is right for {few.mean:.0f} of 100 images, otherwise for up to "
+        f"{rich.mean:.0f}. {_weakest(context, leader)}",
+    )
+
+
+def _weakest(context: FigureContext, leader: str) -> str:
+    """The trained classes with the lowest accuracy, with their training images."""
+    dataset = context.dataset
+    images, accuracy, trained = class_accuracy(dataset)
+    values = accuracy[list(dataset.rows).index(leader)]
+    order = [int(i) for i in np.argsort(values) if np.isfinite(values[i])][:NAMED]
+    texts = [
+        f"{isolated(dataset.classes[trained[i]])} ({100 * values[i]:.0f} of 100 right, {_counted(images[i])})"
+        for i in order
+    ]
+    return f"Weakest: {', '.join(texts)}."
+
+
+def _counted(images: float) -> str:
+    return f"{images:.0f} training image{'' if round(images) == 1 else 's'}"
+
+
+def _pairs(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
+    seen, unseen = (_cell(context, leader, key) for key in ("seen_pairs", "unseen_pairs_sources"))
+    if seen.mean is None or unseen.mean is None or seen.too_few or unseen.too_few or seen.mean - unseen.mean <= LARGE:
+        return
+    task = context.dataset.rows[leader][0].task
+    alone = [task.classes[c] for c in np.flatnonzero((task.seen.sum(axis=0) == 1) & known_mask(task))]
+    names = ", ".join(map(isolated, alone[:NAMED])) + (f" and {len(alone) - NAMED} more" if len(alone) > NAMED else "")
+    one = f" Training images from one domain only: {names}." if alone else ""
+    yield Advice(
+        "Collect the classes that are missing in some domains.",
+        f"Where training showed a class in a domain, it is right for {seen.mean:.0f} of 100 images; where it showed "
+        f"the class only elsewhere, for {unseen.mean:.0f}.{one}",
+    )
+
+
+def _unknown(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
+    shares = unknown_shares(context, leader)
+    if shares and not shares.too_few and shares.open_called < 50:
+        yield Advice(
+            "Do not rely on it to notice unknown classes.",
+            f"It says 'unknown' to {shares.open_called:.0f} of 100 images of classes that it does not know.",
+        )
+
+
+def _confidence(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
+    scores = context.open_set_scores.get(leader)
+    if scores is None or not scores.known.any():
+        return
+    claimed, right = (100 * float(of[scores.known].mean()) for of in (scores.confidence, scores.correct))
+    if abs(claimed - right) > LARGE:
+        much = "much" if claimed > right else "little"
+        yield Advice(
+            "Do not read its confidence as a probability.",
+            f"It claims too {much}: {claimed:.0f} % on average, and is right for {right:.0f} % of the test images.",
+        )
