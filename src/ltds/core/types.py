@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ltds.core.rng import generator
@@ -20,29 +23,41 @@ class Batch:
     """Images on a device with their labels, domains and manifest rows.
 
     images (N,3,H,W) float; labels (N,); domains (N,), indices into `Task.sources`; rows (N,), manifest row ids.
+    `domains_here`: a copy of the domains in the memory of the host, where there is one: choosing samples by it does not
+    make the host wait for a GPU.
     """
 
     images: Tensor
     labels: Tensor
     domains: Tensor
     rows: Tensor
+    domains_here: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return int(self.labels.shape[0])
 
     def of(self, *domains: int) -> Batch:
         """The samples of these source domains, in their order in the batch."""
-        mask = torch.isin(self.domains, torch.tensor(domains, device=self.domains.device))
-        return Batch(self.images[mask], self.labels[mask], self.domains[mask], self.rows[mask])
+        return self._chosen(np.flatnonzero(np.isin(self._host_domains, domains)))
 
     def split(self, parts: int) -> tuple[Batch, ...]:
         """`parts` equal batches, each with its share of every domain: as many as `Method.batches_per_step` says."""
-        index = torch.zeros_like(self.domains)
-        for domain in set(self.domains.tolist()):
-            mask = self.domains == domain
-            index[mask] = torch.arange(int(mask.sum()), device=index.device) * parts // int(mask.sum())
-        masks = [index == i for i in range(parts)]
-        return tuple(Batch(self.images[m], self.labels[m], self.domains[m], self.rows[m]) for m in masks)
+        domains = self._host_domains
+        part = np.zeros_like(domains)
+        for domain in np.unique(domains):
+            mask = domains == domain
+            part[mask] = np.arange(mask.sum()) * parts // mask.sum()
+        return tuple(self._chosen(np.flatnonzero(part == i)) for i in range(parts))
+
+    @cached_property
+    def _host_domains(self) -> NDArray[np.int64]:
+        return self.domains.cpu().numpy() if self.domains_here is None else self.domains_here
+
+    def _chosen(self, samples: NDArray[np.int64]) -> Batch:
+        """The samples at these positions."""
+        index = torch.from_numpy(samples).to(self.domains.device, non_blocking=True)
+        tensors = (self.images, self.labels, self.domains, self.rows)
+        return Batch(*(tensor[index] for tensor in tensors), domains_here=self._host_domains[samples])
 
 
 @dataclass(frozen=True)

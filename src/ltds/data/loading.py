@@ -57,7 +57,8 @@ class Loader:
         domains = self._sources[self._manifest.domain_ids[rows]]
         assert (domains >= 0).all(), "the sampler drew rows of the held-out domain"
         labels = self._manifest.labels[rows]
-        return _sent(Batch(images, *(torch.from_numpy(column) for column in (labels, domains, rows))), self._device)
+        columns = (torch.from_numpy(column) for column in (labels, domains, rows))
+        return Batch(*(_to_device(tensor, self._device) for tensor in (images, *columns)), domains_here=domains)
 
     def batches(self, start: int, stop: int, threads: int | None = None) -> Iterator[Batch]:
         """The batches of steps start..stop-1, made in advance by up to `threads` threads.
@@ -113,7 +114,3 @@ def _to_device(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type == "cuda":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
-
-
-def _sent(batch: Batch, device: torch.device) -> Batch:
-    return Batch(*(_to_device(t, device) for t in (batch.images, batch.labels, batch.domains, batch.rows)))

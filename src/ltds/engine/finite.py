@@ -15,8 +15,11 @@ REMEDY = "The last checkpoint is kept: start a new run with a smaller optimizer.
 
 def finite_loss(loss: StepLoss, step: int) -> tuple[float, dict[str, float]]:
     """The total and the terms as numbers; a TrainingError names the terms that are not finite."""
-    terms = {name: value.item() for name, value in loss.terms.items()}
-    total = loss.total.item()
+    return finite_numbers({name: value.item() for name, value in loss.terms.items()}, loss.total.item(), step)
+
+
+def finite_numbers(terms: dict[str, float], total: float, step: int) -> tuple[float, dict[str, float]]:
+    """As `finite_loss`, for numbers that have been fetched."""
     broken = {name: value for name, value in {**terms, "total": total}.items() if not math.isfinite(value)}
     if broken:
         became = " and ".join(f"the term '{name}' became {value}" for name, value in broken.items())

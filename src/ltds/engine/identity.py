@@ -14,6 +14,7 @@ from ltds.engine.semantics import semantics_checksum
 # Settings that came after the first runs, with the value that means "as before": runs made without them go on.
 ADDED = (
     ("backbone", "frozen", 0),
+    ("backbone", "architecture", ""),
     ("data", "cached_variants", 1),
     ("averaging", "start_patience", 3),
     ("averaging", "end_patience", 6),
@@ -25,7 +26,7 @@ ADDED = (
 )
 
 # Settings of [run] that say how a run is computed and what is written, not what it computes.
-HOW = ("device", "threads", "ranks", "sync_batchnorm", "rank_timeout", "frechet_every", "tensorboard")
+HOW = ("device", "threads", "ranks", "sync_batchnorm", "rank_timeout", "look_every", "frechet_every", "tensorboard")
 
 
 def identity(config: RunConfig, manifest: Manifest) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -14,13 +15,14 @@ from ltds.core.types import Batch, Clock
 from ltds.engine.agree import restored_in_all
 from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.features import domain_distances
-from ltds.engine.finite import finite_loss, require_finite_weights
+from ltds.engine.finite import require_finite_weights
 from ltds.engine.journal import Journal, SilentJournal, StepLog
 from ltds.engine.optim import learning_rate, set_learning_rate
 from ltds.engine.outcome import finish, predict_split
 from ltds.engine.phases import ScheduledPhase, freeze, start_phase
 from ltds.engine.restore import restore
 from ltds.engine.session import Session
+from ltds.engine.step_numbers import StepNumbers, look_every
 from ltds.engine.swad import WeightWindow, validation_loss
 from ltds.evaluation.protocol import validate
 
@@ -53,9 +55,12 @@ def _train_phase(
     freeze(session.method, scheduled.phase, session.learnable)
     per_epoch = session.config.schedule.steps_per_epoch
     every = session.config.run.checkpoint_every or per_epoch
+    numbers = StepNumbers(journal, look_every(session.config.run.look_every, session.device))
     for batch in session.batches(state.step, min(stop, scheduled.stop)):
-        loss = take_step(session, batch, state.step, journal)
+        take_step(session, batch, state.step, numbers)
         state = replace(state, step=state.step + 1)
+        if state.step % per_epoch == 0 or state.step % every == 0 or state.step in (stop, scheduled.stop):
+            numbers.look()  # before anything is validated or saved
         if state.step % per_epoch == 0:
             state = _validate(session, run, state, journal, scheduled)
             _measure_distances(session, state.step, journal)
@@ -67,7 +72,7 @@ def _train_phase(
             _keep_window(session, run, state, scheduled)
         if state.step % every == 0 or state.step in (stop, scheduled.stop):
             _save(session, run, state, journal)
-        advance(done, note=_note(state, loss))
+        advance(done, note=_note(state, numbers.last))
         if state.step == scheduled.stop:
             break
     return state
@@ -84,8 +89,9 @@ def _start_phase(session: Session, run: RunDirectory, scheduled: ScheduledPhase,
     return TrainState(step=state.step, best_step=state.step)  # the best accuracy so far belongs to another phase
 
 
-def take_step(session: Session, batch: Batch, step: int, journal: StepLog) -> float:
-    """Take one step of training, write it to the journal, return its loss."""
+def take_step(session: Session, batch: Batch, step: int, journal: StepLog | StepNumbers) -> None:
+    """Take one step of training, and have its numbers written to the journal, now or at their next look."""
+    numbers = journal if isinstance(journal, StepNumbers) else StepNumbers(journal)
     config, started = session.config, time.perf_counter()
     scheduled, per_epoch = session.phase_at(step), config.schedule.steps_per_epoch
     clock = Clock(config.run.seed, step - scheduled.start, scheduled.steps, per_epoch, scheduled.phase.name)
@@ -95,7 +101,7 @@ def take_step(session: Session, batch: Batch, step: int, journal: StepLog) -> fl
     session.method.train()
     with session.shared_out():
         loss = session.method.loss(batch, clock)
-        total, terms = finite_loss(loss, step)
+        numbers.check(loss, step)
         session.optimizer.zero_grad(set_to_none=True)
         loss.total.backward()  # type: ignore[no-untyped-call]
     if session.sharing is not None:
@@ -104,8 +110,7 @@ def take_step(session: Session, batch: Batch, step: int, journal: StepLog) -> fl
         torch.nn.utils.clip_grad_norm_(session.method.parameters(), config.optimizer.clip_norm)
     session.optimizer.step()
     session.average.update(session.method, scheduled, step)
-    journal.step(step + 1, step // per_epoch, lr, total, terms, time.perf_counter() - started)
-    return total
+    numbers.done(step // per_epoch, lr, time.perf_counter() - started)
 
 
 def _validate(
@@ -186,4 +191,4 @@ def _save(session: Session, run: RunDirectory, state: TrainState, journal: Journ
 
 def _note(state: TrainState, loss: float) -> str:
     best = f" · best val {100 * state.best_accuracy:.1f} %" if state.best_accuracy > 0 else ""
-    return f"loss {loss:.3f}{best}"
+    return f"loss {loss:.3f}{best}" if math.isfinite(loss) else best.removeprefix(" · ")

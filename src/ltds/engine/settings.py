@@ -165,6 +165,9 @@ class RunSettings(Settings):
     rank_timeout: PositiveInt = Field(
         600, description="seconds without an answer of a rank after which training ends in all of them"
     )
+    look_every: NonNegativeInt = Field(
+        0, description="steps between two looks at the loss, for which a GPU has to wait; 0: 10 on a GPU, else 1"
+    )
     checkpoint_every: NonNegativeInt = Field(0, description="steps between checkpoints; 0: one after each epoch")
     frechet_every: NonNegativeInt = Field(
         0, description="epochs between measurements of the distance between source domains; 0: never"

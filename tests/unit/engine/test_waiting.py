@@ -1,0 +1,142 @@
+"""A step does not make the host wait for the device, except where it looks at the losses of the steps before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ltds.core.errors import TrainingError
+from ltds.core.types import Batch, StepLoss
+from ltds.data.manifest import Manifest
+from ltds.engine.loop import take_step, train
+from ltds.engine.start import resume_run
+from ltds.engine.step_numbers import StepNumbers, look_every
+from resuming import assert_same_outcome, journal
+from toy import recorded, toy_session
+
+# Operations whose result, or the size of whose result, the host has to know: on a GPU it waits for them.
+WAITING = {"_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "_unique2", "unique_dim"}
+
+
+class Waits(TorchDispatchMode):
+    """Counts operations for which the host would wait for a GPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), more: Any = None) -> Any:
+        name = operation.overloadpacket.__name__
+        indices = arguments[1] if name in ("index", "index_put", "index_put_") else ()
+        masks = [i for i in indices if isinstance(i, torch.Tensor) and i.dtype == torch.bool]
+        if name in WAITING or masks:
+            self.found.append(name)
+        return operation(*arguments, **(more or {}))
+
+
+class Lines:
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, float, dict[str, float]]] = []
+
+    def step(self, step: int, epoch: int, lr: float, loss: float, terms: Mapping[str, float], seconds: float) -> None:
+        self.rows.append((step, loss, dict(terms)))
+
+
+@pytest.mark.parametrize("method", ["agg", "bsce", "dc", "la", "isda"])
+def test_no_step_waits_between_two_looks(toy: Manifest, method: str) -> None:
+    session = toy_session(toy, method, optimizer={"clip_norm": 5.0})
+    lines = Lines()
+    numbers = StepNumbers(lines, every=3)
+    for step in range(2):
+        batch = session.batch(step)
+        with Waits() as waits:
+            take_step(session, batch, step, numbers)
+        assert waits.found == []
+        assert lines.rows == []
+    take_step(session, session.batch(2), 2, numbers)
+    assert [step for step, _, _ in lines.rows] == [1, 2, 3]
+
+
+def test_ltds_waits_only_for_the_classes_of_its_batch(toy: Manifest) -> None:
+    """Which prototypes change depends on the labels: tensors of these sizes are made on the host."""
+    session = toy_session(toy, "ltds")
+    numbers = StepNumbers(Lines(), every=100)
+    for step in (0, session.steps - 1):
+        batch = session.batch(step)
+        with Waits() as waits:
+            take_step(session, batch, step, numbers)
+        assert set(waits.found) <= {"_unique2", "nonzero"}
+        assert len(waits.found) <= 6
+
+
+@pytest.mark.parametrize("every", [2, 4, 100])
+def test_the_journal_and_the_outcome_do_not_depend_on_looking(toy: Manifest, tmp_path: Path, every: int) -> None:
+    runs = []
+    for look in (1, every):
+        session = toy_session(toy, "agg", run={"look_every": look, "threads": 1, "device": "cpu"})
+        runs.append(recorded(session, tmp_path / str(look)))
+        train(session, runs[-1], stop_after=3)
+        assert journal(runs[-1])[-1]["step"] == 3  # nothing waits when a checkpoint is saved
+        resume_run(runs[-1])
+    assert_same_outcome(*runs)
+
+
+def test_a_broken_loss_is_named_at_the_next_look() -> None:
+    lines = Lines()
+    numbers = StepNumbers(lines, every=3)
+    for step, value in enumerate([1.0, float("nan"), 2.0]):
+        loss = StepLoss(torch.tensor(value + 1), {"ce": torch.tensor(1.0), "z2s": torch.tensor(value)})
+        if step < 2:
+            numbers.check(loss, step)
+            numbers.done(0, 0.1, 0.5)
+            continue
+        numbers.check(loss, step)
+        with pytest.raises(
+            TrainingError, match="step 2, but the term 'z2s' became nan and the term 'total' became nan"
+        ):
+            numbers.done(0, 0.1, 0.5)
+    assert lines.rows == []
+
+
+def test_weights_that_a_late_look_finds_spoilt_are_never_saved(toy: Manifest, tmp_path: Path) -> None:
+    settings = {"look_every": 100, "threads": 1, "device": "cpu", "checkpoint_every": 2}
+    session = toy_session(toy, "agg", run=settings)
+    run = recorded(session, tmp_path / "run")
+    train(session, run, stop_after=2)
+    saved = run.last_checkpoint.read_bytes()
+    spoilt = session.method.loss
+
+    def broken(batch: Batch, clock: Any) -> StepLoss:
+        loss = spoilt(batch, clock)
+        return StepLoss(loss.total * float("nan"), loss.terms)
+
+    session.method.loss = broken  # type: ignore[method-assign]
+    with pytest.raises(TrainingError, match="the term 'total' became nan"):
+        train(session, run)
+    assert run.last_checkpoint.read_bytes() == saved
+
+
+def test_a_look_at_every_step_on_a_cpu_and_seldom_on_a_gpu() -> None:
+    assert look_every(0, torch.device("cpu")) == 1
+    assert look_every(0, torch.device("cuda")) == 10
+    assert look_every(7, torch.device("cuda")) == 7
+
+
+def test_samples_are_chosen_by_the_copy_on_the_host() -> None:
+    """On the meta device there are no values to look at: only the copy says which samples are of a domain."""
+    here = np.array([0, 1, 0, 2, 1, 2, 0, 0])
+    tensors = [torch.empty(8, 3, 4, 4, device="meta"), *(torch.empty(8, device="meta") for _ in range(3))]
+    batch = Batch(*tensors, domains_here=here)
+    assert [len(batch.of(domain)) for domain in range(3)] == [4, 2, 2]
+    assert batch.of(0, 2).images.shape == (6, 3, 4, 4)
+    first, second = batch.split(2)
+    assert np.array_equal(first.domains_here, [0, 1, 0, 2])
+    assert np.array_equal(second.domains_here, [1, 2, 0, 0])
