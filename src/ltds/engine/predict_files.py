@@ -90,7 +90,11 @@ def predict_files(
             if good:
                 outputs = model.method.predict(torch.cat(inputs).to(model.device))
                 answers = model.interpret(outputs.logits.float().cpu().numpy(), top=top, threshold=threshold)
-                features = outputs.features.flatten(1).float().cpu().numpy() if index or namer else None
+                features = (
+                    outputs.features.flatten(1).float().cpu().numpy()
+                    if index is not None or namer is not None
+                    else None
+                )
                 if namer is not None and features is not None:
                     answers = namer(answers, features)
                 if index is not None and features is not None:

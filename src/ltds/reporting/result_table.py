@@ -17,6 +17,7 @@ from ltds.reporting.sample_size import Sample, is_uneven, over_domains, sample_o
 AVERAGE = "Average"
 MISSING = "\u2013"  # an en dash
 TOO_FEW = "\u2021"  # a double dagger
+INFORMED = "\u00a7"  # a section sign
 Mark = Literal["", "best", "second"]
 
 
@@ -60,12 +61,20 @@ class Column:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Rows of one cell per column. `costs`: one per row, printed after the cells, or empty."""
+    """Rows of one cell per column. `costs`: one per row, printed after the cells, or empty.
+
+    `informed`: labels of the rows whose method knows the names of the open classes.
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
     costs: tuple[Cost, ...] = ()
+    informed: tuple[str, ...] = ()
+
+    def name(self, label: str) -> str:
+        """The label of a row, marked where its method knows the names of the open classes."""
+        return f"{label} {INFORMED}" if label in self.informed else label
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -181,4 +190,9 @@ def _table(dataset: Dataset, title: str, columns: Sequence[Column]) -> ResultTab
     filled = [column for column, cells in made.items() if any(cell.mean is not None for cell in cells)]
     shown = filled or list(columns[:1])
     rows = tuple((label, tuple(made[column][i] for column in shown)) for i, label in enumerate(dataset.rows))
-    return ResultTable(title, tuple(shown), rows)
+    return ResultTable(title, tuple(shown), rows, informed=informed_rows(dataset))
+
+
+def informed_rows(dataset: Dataset) -> tuple[str, ...]:
+    """The rows whose method knows the names of the open classes, in some run."""
+    return tuple(label for label, runs in dataset.rows.items() if any(run.knows_open_names for run in runs))

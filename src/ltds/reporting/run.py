@@ -60,6 +60,13 @@ class Run:
     def held_out(self) -> str:
         return held_out_name(self.task.held_out)
 
+    @property
+    def knows_open_names(self) -> bool:
+        """Whether embeddings of open classes took part in its training: other methods do not know of these classes."""
+        method = self.config.get("method", {})
+        hidden = isinstance(method, dict) and method.get("hide_open_names") is True
+        return bool(self.environment.get("semantics")) and bool(self.task.open_classes) and not hidden
+
     def settings(self) -> dict[str, Any]:
         """Dotted settings that the seeds of one experiment share: without [run], data folder and held-out domain."""
         shared = {name: value for name, value in self.config.items() if name != "run"}

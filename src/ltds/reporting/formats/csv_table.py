@@ -28,6 +28,7 @@ COMPARED = (
 )
 SAMPLES = ("images", "images_kind", "images_half_width", "too_few_images")
 COSTS = ("parameters", "seconds_per_step")
+INFORMED = "knows_open_names"
 
 
 def csv_table(collection: Collection, reference: str | None = None) -> str:
@@ -37,7 +38,7 @@ def csv_table(collection: Collection, reference: str | None = None) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*NAMES, *NUMBERS, *SAMPLES, *COMPARED, *COSTS])
+    writer.writerow([*NAMES, *NUMBERS, *SAMPLES, *COMPARED, *COSTS, INFORMED])
     for dataset in collection.datasets:
         compared = {
             (row.label, table.group, table.metric.key): (table.reference, row)
@@ -45,13 +46,13 @@ def csv_table(collection: Collection, reference: str | None = None) -> str:
             for row in table.rows
         }
         for label, runs in dataset.rows.items():
-            cost = cost_of(runs)
+            cost, informed = cost_of(runs), "yes" if any(run.knows_open_names for run in runs) else "no"
             for column in (Column(group, metric) for group in groups_of(dataset) for metric in METRICS.values()):
                 cell = cell_of(dataset, label, column)
                 names = (dataset.name, label, column.group, column.metric.key)
                 numbers = (cell.mean, cell.std, cell.seeds, cell.low, cell.high, printed_value(dataset, label, column))
                 against = _difference(*compared.get(names[1:], (None, None)))
-                rest = map(_plain, (*_sample(cell), *against, cost.parameters, cost.seconds))
+                rest = map(_plain, (*_sample(cell), *against, cost.parameters, cost.seconds, informed))
                 writer.writerow([*map(_csv_text, names), *map(_percent, numbers), *rest])
     return out.getvalue()
 

@@ -16,7 +16,7 @@ from ltds.reporting.dataset import Dataset
 from ltds.reporting.formats.csv_table import groups_of
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.paper.matching import paper_table, printed_value
-from ltds.reporting.result_table import AVERAGE, Column, cell_of
+from ltds.reporting.result_table import AVERAGE, Column, cell_of, informed_rows
 from ltds.reporting.run import Run
 
 
@@ -52,6 +52,7 @@ def _dataset(dataset: Dataset, reference: str | None) -> dict[str, Any]:
         "answer": asdict(answer(dataset)),
         "cells": list(_cells(dataset)),
         "comparisons": [_comparison(table) for table in comparisons(dataset, reference)],
+        "knows_open_names": list(informed_rows(dataset)),
         "costs": {label: asdict(cost_of(runs)) for label, runs in dataset.rows.items()},
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison_table import ComparisonTable
 from ltds.reporting.legend import IMAGES_ROW, comparison_tables, cost_headings, cost_texts, legend
-from ltds.reporting.result_table import MISSING, TOO_FEW, ResultTable, TableCell, detail_table, main_table
+from ltds.reporting.result_table import INFORMED, MISSING, TOO_FEW, ResultTable, TableCell, detail_table, main_table
 
 
 def latex_table(collection: Collection, reference: str | None = None) -> str:
@@ -32,7 +32,7 @@ def _results(table: ResultTable) -> list[str]:
     headings = [latex_text(name) for name in (*(column.metric.heading for column in table.columns), *cost_names)]
     lines.append(f"\\textbf{{Method}} & {' & '.join(headings)} \\\\ \\midrule")
     for (label, cells), cost in zip(table.rows, cost_texts(table, "--"), strict=True):
-        lines.append(f"{latex_text(label)} & {' & '.join([*map(_cell, cells), *cost])} \\\\")
+        lines.append(f"{latex_text(table.name(label))} & {' & '.join([*map(_cell, cells), *cost])} \\\\")
     if any(table.images):
         images = [*map(latex_text, table.images), *[""] * len(cost_names)]
         lines.append(f"\\midrule {IMAGES_ROW} & {' & '.join(images)} \\\\")
@@ -76,6 +76,7 @@ _LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
     "|": "\\textbar{}",
     "±": "$\\pm$",
     "†": "$^\\dagger$",
+    INFORMED: "\\S{}",
     TOO_FEW: "$^\\ddagger$",
     MISSING: "--",
     "…": "\\ldots{}",

@@ -37,7 +37,7 @@ def _results(table: ResultTable) -> list[str]:
     lines.append(_line([":--", *["--:"] * len(names)]))
     costs = cost_texts(table, MISSING)
     lines += [
-        _line([markdown_text(label), *map(_cell, cells), *cost])
+        _line([markdown_text(table.name(label)), *map(_cell, cells), *cost])
         for (label, cells), cost in zip(table.rows, costs, strict=True)
     ]
     images = [_line([f"*{IMAGES_ROW}*", *table.images, *[""] * len(cost_headings(table))])]

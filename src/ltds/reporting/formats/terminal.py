@@ -30,7 +30,7 @@ def _rows(table: ResultTable, metrics: Sequence[Metric]) -> Iterator[list[str]]:
     for label, cells in table.rows:
         for group, columns in groups.items():
             seeds = max(cells[i].seeds for i in columns if i is not None)
-            yield [label, group, *(MISSING if i is None else cells[i].text() for i in columns), str(seeds)]
+            yield [table.name(label), group, *(MISSING if i is None else cells[i].text() for i in columns), str(seeds)]
     for group, columns in groups.items() if any(table.images) else ():
         yield [IMAGES_ROW, group, *("" if i is None else table.images[i] for i in columns), ""]
 
