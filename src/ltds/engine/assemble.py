@@ -21,6 +21,7 @@ from ltds.data.sampling import ClassBalanced, DomainBalanced, Sampler
 from ltds.data.transforms import EvalTransform, TrainTransform
 from ltds.engine.averaging import WeightAverage
 from ltds.engine.build import build_method
+from ltds.engine.compiling import compile_backbones
 from ltds.engine.config import RunConfig
 from ltds.engine.device import choose_device
 from ltds.engine.frozen import FrozenRecord, activation_inputs, extractor_of
@@ -75,6 +76,8 @@ def assemble(
         images = partial(inputs.evaluation, sample)
         precision = choose_precision(config.run.precision, method.backbone, device, images)
     compute_in(precision, method)
+    if config.run.compile:
+        compile_backbones(method, ranks)
     return Session(
         config=config,
         manifest=manifest,

@@ -26,7 +26,17 @@ ADDED = (
 )
 
 # Settings of [run] that say how a run is computed and what is written, not what it computes.
-HOW = ("device", "threads", "ranks", "sync_batchnorm", "rank_timeout", "look_every", "frechet_every", "tensorboard")
+HOW = (
+    "device",
+    "threads",
+    "ranks",
+    "sync_batchnorm",
+    "rank_timeout",
+    "compile",
+    "look_every",
+    "frechet_every",
+    "tensorboard",
+)
 
 
 def identity(config: RunConfig, manifest: Manifest) -> str:

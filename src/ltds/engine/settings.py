@@ -165,6 +165,9 @@ class RunSettings(Settings):
     rank_timeout: PositiveInt = Field(
         600, description="seconds without an answer of a rank after which training ends in all of them"
     )
+    compile: bool = Field(
+        False, description="translate the backbone with torch.compile: minutes at the start, then quicker steps"
+    )
     look_every: NonNegativeInt = Field(
         0, description="steps between two looks at the loss, for which a GPU has to wait; 0: 10 on a GPU, else 1"
     )

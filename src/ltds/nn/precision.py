@@ -35,6 +35,7 @@ class BackboneAutocast:
             hook.remove()
         delattr(method, _ATTRIBUTE)
 
+    @torch.compiler.disable
     def enter(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
         device = next((x.device.type for x in arguments if isinstance(x, Tensor)), "cpu")
         # Its cache of cast weights would outlive an inner step, which uses other weights.
@@ -42,6 +43,7 @@ class BackboneAutocast:
         self._entered.setdefault(threading.get_ident(), []).append(context)
         context.__enter__()
 
+    @torch.compiler.disable
     def leave(self, module: nn.Module, arguments: tuple[Any, ...], output: Any) -> Any:
         contexts = self._entered[threading.get_ident()]
         contexts.pop().__exit__(None, None, None)
