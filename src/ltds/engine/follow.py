@@ -15,7 +15,7 @@ from typing import Any, ParamSpec
 import torch
 from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 
-from ltds.core.errors import LtdsError
+from ltds.core.errors import DataError, LtdsError
 from ltds.core.processor import retain_memory
 from ltds.core.ranks import LostRankError, Ranks
 from ltds.core.runs import RunDirectory
@@ -65,7 +65,13 @@ def follow(team: RankTeam) -> Path:
 
 def _take_part(team: RankTeam, store: Store, job: dict[str, Any]) -> None:
     config = resolve(job["config"])  # the first rank has asked whether its code may be imported
-    session = assemble(config, Manifest.read(Path(config.data.root)), ranks=team.ranks)
+    manifest = Manifest.read(Path(config.data.root))
+    if manifest.identity != job["data"]:
+        raise DataError(
+            f"Expected the dataset in '{manifest.root}' to be the one that the first rank trains on, but got another. "
+            "Copy it from the machine of the first rank; a Manifest made in Python must be written first."
+        )
+    session = assemble(config, manifest, ranks=team.ranks)
     store.set(f"here/{team.jobs}/{team.ranks.rank}", "")
     with connected(team.ranks, store, team.jobs, config):
         train(session, RunDirectory(Path(job["run"])))

@@ -42,7 +42,7 @@ def create_run(
             if plan is not None:
                 run.write_plan(plan)
             record(run, session)
-            with team.together(with_precision(config, session.precision), run.path):
+            with team.together(with_precision(config, session.precision), run.path, manifest.identity):
                 train(session, run, progress)
 
 
@@ -68,7 +68,7 @@ def resume_run(
         session = assemble(config, Manifest.read(Path(config.data.root)), progress, team.ranks, precision)
         _require_same_task(run, session)
         _record_resume(run, session)
-        with team.together(with_precision(config, precision), run.path):
+        with team.together(with_precision(config, precision), run.path, session.manifest.identity):
             train(session, run, progress)
 
 

@@ -1,7 +1,8 @@
 """The ranks of a run as processes: the first one starts the others, tells them what to train, and ends them.
 
-A job is a line of JSON in a store that all ranks read: {"config": {...}, "run": PATH}, or {"end": PATH}. A rank that
-fails leaves its error there. Where `torchrun` started all ranks, its store is used; else a file in a private folder.
+A job is JSON in a store that all ranks read: {"config": {...}, "run": PATH, "data": IDENTITY}, or {"end": PATH}. A rank
+that fails leaves its error there. Where `torchrun` started all ranks, its store is used; else a file in a private
+folder.
 """
 
 from __future__ import annotations
@@ -44,13 +45,16 @@ class RankTeam:
     jobs: int = field(default=0, init=False)
 
     @contextmanager
-    def together(self, config: RunConfig, path: Path) -> Iterator[None]:
-        """Have the other ranks train this run, too; inside the block all ranks can talk to each other."""
+    def together(self, config: RunConfig, path: Path, data: str) -> Iterator[None]:
+        """Have the other ranks train this run, too; inside the block all ranks can talk to each other.
+
+        `data`: the identity of the dataset, which each rank reads from its own disk.
+        """
         if self.store is None:
             yield
             return
         self.jobs += 1
-        self.post({"config": config.to_dict(), "run": str(path.resolve())})
+        self.post({"config": config.to_dict(), "run": str(path.resolve()), "data": data})
         try:
             for rank in range(1, self.ranks.world):
                 self._wait(f"here/{self.jobs}/{rank}")
