@@ -25,7 +25,7 @@ def f(x: int, flag: bool = True) -> int:
 
 
 def test_each_fault_is_one_change() -> None:
-    found = [(fault.line, fault.old, fault.new) for fault in find_faults("src/f.py", SOURCE)]
+    found = [(fault.line, fault.old, fault.new) for fault in find_faults("f.py", SOURCE)]
     assert found == [
         (2, "5", "6"),
         (5, "True", "False"),
@@ -59,8 +59,8 @@ def test_every_fault_of_the_package_is_python_and_has_a_name_and_tests(room: str
 
 
 def test_a_fault_keeps_its_name_and_rank_when_lines_move() -> None:
-    before = find_faults("src/f.py", SOURCE)
-    after = find_faults("src/f.py", SOURCE.replace("LIMIT: int = 5\n", "LIMIT: int = 5\nOTHER: str = 'x'\n"))
+    before = find_faults("f.py", SOURCE)
+    after = find_faults("f.py", SOURCE.replace("LIMIT: int = 5\n", "LIMIT: int = 5\nOTHER: str = 'x'\n"))
     assert [fault.key for fault in before] == [fault.key for fault in after]
     assert [fault.rank(1) for fault in before] == [fault.rank(1) for fault in after]
     assert [fault.rank(1) for fault in before] != [fault.rank(2) for fault in before]
