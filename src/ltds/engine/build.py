@@ -9,7 +9,7 @@ from ltds.core.task import Task
 from ltds.engine.config import RunConfig
 from ltds.methods.base import Method
 from ltds.methods.problem import Problem
-from ltds.nn.backbones import BackboneSettings, build_backbone, feature_dim_of
+from ltds.nn.backbones import build_backbone, feature_dim_of
 from ltds.nn.stages import split_backbone
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -31,7 +31,7 @@ def build_method(
     trained weights are loaded next.
     """
     reseed_global(config.run.seed, "init")
-    backbone = build_backbone(config.backbone if pretrained else _without_weights(config.backbone), input_dim)
+    backbone = build_backbone(config.backbone, input_dim, pretrained=pretrained)
     if config.backbone.frozen:
         _, backbone = split_backbone(backbone, config.backbone.frozen)
     feature_dim = feature_dim_of(backbone, config.data.size, input_dim)
@@ -41,7 +41,3 @@ def build_method(
     if method.channels_last:  # convolutions follow the layout of their weights: 0.67 to 0.9 of the time on a CPU
         method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return method
-
-
-def _without_weights(settings: BackboneSettings) -> BackboneSettings:
-    return settings.model_copy(update={"weights": ""})

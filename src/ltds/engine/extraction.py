@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ltds.core.config import parse
 from ltds.core.errors import ConfigError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.datasets.opening import open_dataset
@@ -20,6 +21,7 @@ from ltds.engine.device import choose_device
 from ltds.engine.frozen import weights_beside
 from ltds.engine.preprocessing import ImagePreprocessing
 from ltds.nn.backbones import BackboneSettings
+from ltds.nn.efficientnet import VARIANTS
 from ltds.nn.frozen import FrozenNetwork, require_weights
 
 EFFICIENTNET = "efficientnet-lite0"
@@ -41,9 +43,10 @@ def extract_features(
         file = ltds.extract_features("data/birds", backbone="efficientnet-lite0")
         ltds.train("data/birds", features=file, method="ltds", held_out="sketch", out="runs/sketch")
 
-    `weights`: a file of pretrained weights (default for efficientnet-lite0: its ImageNet weights). `size`: side of the
-    images that the network sees. `out`: default DATA/features/BACKBONE-SIZE.npz. The network's weights are written
-    beside it (.safetensors), so that a model trained on the features can predict from images.
+    `weights`: a file of pretrained weights (default for an efficientnet-lite: its ImageNet weights; for "hf:FOLDER":
+    those in the folder). `size`: side of the images that the network sees. `out`: default
+    DATA/features/BACKBONE-SIZE.npz. The network's weights are written beside it (.safetensors), so that a model trained
+    on the features can predict from images.
     """
     manifest = open_dataset(data, progress)
     settings = backbone_settings(backbone, str(weights))
@@ -61,9 +64,9 @@ def extract_features(
 
 
 def backbone_settings(backbone: str, weights: str) -> BackboneSettings:
-    """The settings of a pretrained network; efficientnet-lite0 has ImageNet weights unless others are named."""
-    default = "imagenet" if backbone == EFFICIENTNET else ""
-    settings = BackboneSettings(name=backbone, weights=weights or default)
+    """The settings of a pretrained network; an efficientnet-lite has ImageNet weights unless others are named."""
+    default = "imagenet" if backbone in VARIANTS else ""
+    settings = parse(BackboneSettings, {"name": backbone, "weights": weights or default})
     require_weights(settings)
     return settings
 

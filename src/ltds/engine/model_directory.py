@@ -22,6 +22,7 @@ from ltds.engine.config import as_stored, resolve
 from ltds.engine.model_record import FORMAT, ModelRecord
 from ltds.engine.preprocessing import FrozenPreprocessing
 from ltds.engine.stored_model import StoredModel
+from ltds.nn.libraries import library_of
 from ltds.semantics.embeddings import ClassEmbeddings
 
 WEIGHTS = "model.safetensors"
@@ -116,16 +117,22 @@ def _without_paths(settings: dict[str, Any]) -> dict[str, Any]:
     portable = deepcopy(settings)
     portable["data"] |= {"root": "", "features": ""}
     portable["semantics"]["table"] = ""
-    portable["backbone"]["weights"] = Path(portable["backbone"]["weights"]).name
+    _shorten(portable["backbone"])
     return portable
 
 
 def _without_weights_path(preprocessing: dict[str, Any]) -> dict[str, Any]:
     portable = deepcopy(preprocessing)
     if "network" in portable:
-        backbone = portable["network"]["backbone"]
-        backbone["weights"] = Path(backbone["weights"]).name
+        _shorten(portable["network"]["backbone"])
     return portable
+
+
+def _shorten(backbone: dict[str, Any]) -> None:
+    """Keep only the last part of paths: of the file of weights, and of the folder that describes the network."""
+    backbone["weights"] = Path(backbone["weights"]).name
+    if library_of(backbone["name"]) == "hf":
+        backbone["name"] = f"hf:{Path(backbone['name'].partition(':')[2]).name}"
 
 
 def _read_json(file: Path) -> dict[str, Any]:

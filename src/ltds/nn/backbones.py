@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from ltds.core.config import Settings
@@ -14,7 +15,10 @@ from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.registry import find_or_import
 from ltds.core.tensors import read_tensors
 from ltds.nn.adapter import ResidualAdapter
-from ltds.nn.efficientnet import EfficientNetLite, imagenet_weights
+from ltds.nn.efficientnet import VARIANTS, EfficientNetLite, imagenet_weights
+from ltds.nn.hugging_face import build_hugging_face, read_architecture
+from ltds.nn.libraries import LibraryNetwork, build_timm, build_torchvision, library_of
+from ltds.nn.public_weights import no_packaged_weights
 from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet, ResNetStem
 from ltds.nn.small import TinyNet
 
@@ -24,18 +28,32 @@ class BackboneSettings(Settings):
 
     name: str = Field(
         "resnet10",
-        description="tiny, resnet10 to 50, efficientnet-lite0, adapter (on features) or 'package.module:Thing'",
+        description="tiny, resnet10 to 50, efficientnet-lite0 to 2, timm:NAME, torchvision:NAME, hf:FOLDER, "
+        "adapter (on features) or 'package.module:Thing'",
     )
     stem: ResNetStem = Field("imagenet", description="ResNets: first layers, for 224, 64 or 32 pixels")
     width: PositiveInt = Field(64, description="ResNets: channels of the first stage")
     adapter_width: PositiveInt = Field(256, description="adapter: hidden units")
-    weights: str = Field("", description="file of weights, 'imagenet' for efficientnet-lite0, or '' for random ones")
+    weights: str = Field(
+        "", description="file of weights, 'imagenet' for efficientnet-lite, or '' for random ones (hf: its folder's)"
+    )
+    architecture: str = Field("", description="hf: what the network is, as JSON; read from its folder by itself")
     frozen: int = Field(
         0,
         ge=0,
         le=4,
-        description="ResNets, efficientnet-lite0: first stages (1 to 4) that do not learn, computed once",
+        description="ResNets, efficientnet-lite: first stages (1 to 4) that do not learn, computed once",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_folder(cls, data: Any) -> Any:
+        """A run keeps what its network is, so that its model can be built without the folder."""
+        name = data.get("name") if isinstance(data, dict) else None
+        if not isinstance(name, str) or library_of(name) != "hf" or data.get("architecture"):
+            return data
+        folder = Path(name.partition(":")[2]).resolve()
+        return {**data, "name": f"hf:{folder}", "architecture": read_architecture(folder)}
 
 
 ADAPTER = "adapter"
@@ -46,33 +64,54 @@ BACKBONES: dict[str, Callable[[BackboneSettings], nn.Module]] = {
     "resnet18": lambda s: ResNet(BasicBlock, (2, 2, 2, 2), stem=s.stem, width=s.width),
     "resnet34": lambda s: ResNet(BasicBlock, (3, 4, 6, 3), stem=s.stem, width=s.width),
     "resnet50": lambda s: ResNet(Bottleneck, (3, 4, 6, 3), stem=s.stem, width=s.width),
-    "efficientnet-lite0": lambda s: EfficientNetLite(),
+    **{name: lambda s: EfficientNetLite(s.name) for name in VARIANTS},
 }
 
 
-def build_backbone(settings: BackboneSettings, input_dim: int | None = None) -> nn.Module:
-    """The network that the settings name, with its weights loaded if a file is given.
+def build_backbone(settings: BackboneSettings, input_dim: int | None = None, *, pretrained: bool = True) -> nn.Module:
+    """The network that the settings name, with the weights that they name.
 
     "package.module:Thing" is called without arguments and must return a module from images to features (N,D).
-    `input_dim`: the length of precomputed features, where they take the place of images.
+    `input_dim`: the length of precomputed features, where they take the place of images. `pretrained=False` leaves the
+    weights random: for a network whose weights are loaded next.
     """
     _refuse_unused(settings)
     _check_inputs(settings, input_dim)
     if settings.name == ADAPTER and input_dim is not None:
         return ResidualAdapter(input_dim, settings.adapter_width)
-    from_user = settings.name not in BACKBONES
-    make: Callable[..., object] = find_or_import("backbone", settings.name, BACKBONES)
-    backbone = _made_by_user(settings.name, make) if from_user else make(settings)
+    backbone = _made(settings, pretrained)
     if not isinstance(backbone, nn.Module):
         raise ConfigError(
             f"Expected backbone '{settings.name}' to be a torch.nn.Module, but got a {type(backbone).__name__}. "
             "Name a class or a function that returns a module."
         )
-    if isinstance(backbone, EfficientNetLite) and settings.weights == "imagenet":
-        load_weights(backbone.layers, imagenet_weights())
-    elif settings.weights:
-        load_weights(backbone, Path(settings.weights))
+    if pretrained and settings.weights:
+        _load_named_weights(backbone, settings)
     return backbone
+
+
+def _made(settings: BackboneSettings, pretrained: bool) -> object:
+    """The network with random weights; one from a folder with those of the folder."""
+    library, name = library_of(settings.name), settings.name.partition(":")[2]
+    if library == "timm":
+        return build_timm(name)
+    if library == "torchvision":
+        return build_torchvision(name)
+    if library == "hf":
+        return build_hugging_face(settings.architecture, Path(name) if pretrained and not settings.weights else None)
+    make: Callable[..., object] = find_or_import("backbone", settings.name, BACKBONES)
+    return make(settings) if settings.name in BACKBONES else _made_by_user(settings.name, make)
+
+
+def _load_named_weights(backbone: nn.Module, settings: BackboneSettings) -> None:
+    if settings.weights == "imagenet" and isinstance(backbone, EfficientNetLite):
+        load_weights(backbone.layers, imagenet_weights(settings.name))
+    elif settings.weights == "imagenet" and not Path("imagenet").exists():
+        raise no_packaged_weights(settings.name)
+    elif isinstance(backbone, LibraryNetwork):
+        load_weights(backbone.layers, Path(settings.weights), backbone.ignored)
+    else:
+        load_weights(backbone, Path(settings.weights))
 
 
 def _made_by_user(name: str, make: Callable[..., object]) -> object:
@@ -92,7 +131,7 @@ def _check_inputs(settings: BackboneSettings, input_dim: int | None) -> None:
             "Expected data.features with backbone.name=adapter, which works on precomputed features, but got none. "
             "Name a file of features, or another backbone."
         )
-    if input_dim is not None and settings.name in BACKBONES:
+    if input_dim is not None and (settings.name in BACKBONES or library_of(settings.name)):
         raise ConfigError(
             f"Expected a backbone for features, but '{settings.name}' takes images. Use backbone.name=adapter."
         )
@@ -123,12 +162,12 @@ def feature_dim_of(backbone: nn.Module, size: int, input_dim: int | None = None)
     return features.shape[1]
 
 
-def load_weights(backbone: nn.Module, file: Path) -> None:
-    """Load a state dict with the backbone's key names; entries of a classifier ("fc.", "_fc.") are ignored.
+def load_weights(backbone: nn.Module, file: Path, ignored: tuple[str, ...] = ("fc.", "_fc.")) -> None:
+    """Load a state dict with the backbone's key names; entries of a classifier, which start with `ignored`, are not.
 
     Files are read as tensors only (safetensors, or torch's weights-only mode): they cannot execute code.
     """
-    state = {key: value for key, value in _read_tensors(file).items() if not key.startswith(("fc.", "_fc."))}
+    state = {key: value for key, value in _read_tensors(file).items() if not key.startswith(ignored)}
     wanted = backbone.state_dict()
     missing = sorted(k for k in wanted.keys() - state.keys() if not k.endswith("num_batches_tracked"))
     unknown = sorted(state.keys() - wanted.keys())
@@ -166,5 +205,10 @@ def _refuse_unused(settings: BackboneSettings) -> None:
                 f"Expected only settings that backbone '{settings.name}' uses, but got backbone.{name}, which only "
                 f"{owner} have. Leave it out, or choose another backbone.name."
             )
+    if settings.architecture and library_of(settings.name) != "hf":
+        raise ConfigError(
+            f"Expected backbone.architecture only with backbone.name=hf:FOLDER, but got '{settings.name}'. "
+            "Leave it out."
+        )
     if kind == "the adapter" and settings.weights:
         raise ConfigError("Expected no backbone.weights with backbone.name=adapter, but got a file. Leave it out.")

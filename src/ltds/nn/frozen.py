@@ -19,6 +19,7 @@ from ltds.core.files import write_bytes
 from ltds.core.registry import find
 from ltds.core.tensors import read_tensors
 from ltds.nn.backbones import BACKBONES, BackboneSettings, build_backbone
+from ltds.nn.libraries import library_of
 from ltds.nn.stages import split_backbone
 
 
@@ -30,7 +31,7 @@ class FrozenNetwork:
 
     def __init__(self, settings: BackboneSettings, stages: int, *, pretrained: bool = True) -> None:
         """`pretrained=False` leaves the weights that the settings name aside: for one whose weights are loaded next."""
-        backbone = build_backbone(settings if pretrained else settings.model_copy(update={"weights": ""}))
+        backbone = build_backbone(settings, pretrained=pretrained)
         self.settings, self.stages = settings, stages
         self.module: nn.Module = split_backbone(backbone, stages)[0] if stages else backbone
         self.module.eval().requires_grad_(False)
@@ -50,7 +51,9 @@ class FrozenNetwork:
     @property
     def checksum(self) -> str:
         """SHA-256 of the layers' settings and of all weights, wherever these were read from."""
-        layers = self.settings.model_dump(mode="json", exclude={"weights", "frozen", "adapter_width"})
+        # The JSON of a network from a folder says what it is; for others it is empty, and came after the first runs.
+        unused = "name" if self.settings.architecture else "architecture"
+        layers = self.settings.model_dump(mode="json", exclude={"weights", "frozen", "adapter_width", unused})
         digest = hashlib.sha256(json.dumps([layers, self.stages], sort_keys=True).encode())
         for name, tensor in sorted(self.module.state_dict().items()):
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
@@ -67,9 +70,10 @@ class FrozenNetwork:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, pretrained: bool) -> FrozenNetwork:
-        """The network that `to_dict` described; only the networks of this package: a file cannot name code to run."""
+        """The network that `to_dict` described; of this package or a known library: a file cannot name code to run."""
         settings = parse(BackboneSettings, content["backbone"])
-        find("backbone", settings.name, BACKBONES)
+        if library_of(settings.name) is None:
+            find("backbone", settings.name, BACKBONES)
         return cls(settings, int(content["stages"]), pretrained=pretrained)
 
     def save(self, file: Path) -> None:
@@ -92,7 +96,7 @@ class FrozenNetwork:
 
 def require_weights(settings: BackboneSettings) -> None:
     """Refuse a network of this package without pretrained weights, where it is not going to learn."""
-    if settings.name in BACKBONES and not settings.weights:
+    if (settings.name in BACKBONES or library_of(settings.name) in ("timm", "torchvision")) and not settings.weights:
         raise ConfigError(
             f"Expected backbone.weights for a backbone that stays as it is, but '{settings.name}' has random weights. "
             "Name a file of pretrained weights, or use backbone.name=efficientnet-lite0 and backbone.weights=imagenet.",

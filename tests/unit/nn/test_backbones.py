@@ -14,6 +14,7 @@ from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 from ltds.nn.backbones import BackboneSettings, build_backbone, feature_dim_of, load_weights
 from ltds.nn.efficientnet import imagenet_weights
 from ltds.nn.networks import reinitialised_copy
+from ltds.nn.stages import split_backbone
 
 
 def parameters(module: nn.Module) -> int:
@@ -29,6 +30,8 @@ def parameters(module: nn.Module) -> int:
         ("resnet34", 21_797_672 - 513_000, 512),
         ("resnet50", 25_557_032 - 2_049_000, 2048),
         ("efficientnet-lite0", 4_652_008 - 1_281_000, 1280),
+        ("efficientnet-lite1", 5_416_680 - 1_281_000, 1280),
+        ("efficientnet-lite2", 6_092_072 - 1_281_000, 1280),
     ],
 )
 def test_sizes(name: str, expected: int, features: int) -> None:
@@ -146,3 +149,19 @@ def test_efficientnet_is_drawn_anew_unless_it_was_trained() -> None:
         backbone = build_backbone(BackboneSettings(name="efficientnet-lite0", weights=weights))
         pairs = zip(backbone.parameters(), reinitialised_copy(backbone).parameters(), strict=True)
         assert all(torch.equal(a, b) for a, b in pairs) == same
+
+
+@pytest.mark.parametrize("name", ["efficientnet-lite1", "efficientnet-lite2"])
+def test_larger_efficientnets_have_their_weights_and_stages(name: str) -> None:
+    backbone = build_backbone(BackboneSettings(name=name, weights="imagenet")).eval()
+    images = torch.randn(1, 3, 64, 64)
+    sides = []
+    for stage in backbone.stages:
+        stage.register_forward_hook(lambda m, i, out: sides.append(out.shape[-1]))
+    with torch.no_grad():
+        wanted = backbone(images)
+        assert sides == [16, 8, 4, 2]
+        first, later = split_backbone(backbone, 3)
+        assert torch.allclose(later(first(images)), wanted, atol=1e-5)
+    assert imagenet_weights(name).is_file()
+    assert wanted.std() > 0.01, "not what random weights give"
