@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--rooms", default=",".join(ROOMS), help="packages of src/ltds, e.g. losses,stats")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "mutants.json", help="file of the outcome")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped. The same command goes on."))  # removes the copy
     record: dict[str, Any] = json.loads(options.out.read_text()) if options.out.is_file() else {}
     known = {row["fault"]: row for row in record.get("faults", [])}
     with tempfile.TemporaryDirectory(prefix="ltds-mutants-") as folder:
@@ -138,17 +139,11 @@ class Bench:
         report.write_text("")
         pid = os.fork()
         if pid == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             self._run_tests(tests, report)
-        deadline = time.monotonic() + 20 * CPU_SECONDS
-        while True:
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                break
-            if time.monotonic() > deadline:
-                os.killpg(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                return "time"
-            time.sleep(0.05)
+        status = _wait(pid, 20 * CPU_SECONDS)
+        if status is None:
+            return "time"
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             return "time" if number in (signal.SIGXCPU, signal.SIGKILL) else f"signal {number}"
@@ -181,6 +176,23 @@ class Bench:
         if code not in (0, 1, 5) and not report.read_text():
             report.write_text(f"pytest ended with {code}")
         os._exit(0)
+
+
+def _wait(pid: int, seconds: float) -> int | None:
+    """The status of a child when it ends; None if it had to be killed, with its own children, after so many seconds."""
+    deadline = time.monotonic() + seconds
+    try:
+        while time.monotonic() < deadline:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return status
+            time.sleep(0.05)
+    except BaseException:
+        os.killpg(pid, signal.SIGKILL)
+        raise
+    os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
 
 
 def copy_of_head(folder: Path) -> tuple[Path, str]:

@@ -43,12 +43,13 @@ def noticing_tests(root: Path, file: str) -> list[str]:
 
 @cache
 def _naming(root: Path, module: str) -> tuple[str, ...]:
-    """The test files that import this module, or a name of it."""
+    """The test files that import this module, or are called after it."""
     short = module.rpartition(".")
     pattern = re.compile(rf"{re.escape(module)}\b|from {re.escape(short[0])} import .*\b{re.escape(short[2])}\b")
     rooms = ("unit", "properties", "resume")
     files = [f for room in rooms for f in sorted((root / "tests" / room).rglob("test_*.py"))]
-    return tuple(str(f.relative_to(root)) for f in files if pattern.search(f.read_text()))
+    named = f"test_{short[2]}"
+    return tuple(str(f.relative_to(root)) for f in files if f.stem.startswith(named) or pattern.search(f.read_text()))
 
 
 @cache
