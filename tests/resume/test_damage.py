@@ -163,6 +163,21 @@ def test_odd_values_in_json_files(toy: Manifest, tmp_path: Path, straight: RunDi
         run.read_config()
 
 
+@pytest.mark.parametrize("damage", ["flipped", "missing"])
+def test_damaged_class_embeddings_are_written_again(toy: Manifest, tmp_path: Path, damage: str) -> None:
+    """They are a copy; without them some numbers would be missing in metrics.json."""
+    straight = stopped(toy, tmp_path / "straight", 6, method={"name": "ltds"})
+    run = stopped(toy, tmp_path / "run", 4, method={"name": "ltds"})
+    whole = run.embeddings_file.read_bytes()
+    if damage == "missing":
+        run.embeddings_file.unlink()
+    else:
+        flip(run.embeddings_file, 8 * whole.index(b"vectors") + 8 * 200)
+    resume_run(run)
+    assert run.embeddings_file.read_bytes() == whole
+    assert_same_outcome(straight, run)
+
+
 def test_a_damaged_journal_line_costs_that_line(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.journal_file.write_bytes(b'{"step": 1}\n{"st\xff\x00p"\n[1]\n{"step": "2"}\n{"step": 3}\n{"step": 4')

@@ -20,7 +20,7 @@ from ltds.engine.same_images import KEY, image_content, require_same_images
 from ltds.engine.semantics import semantics_checksum
 from ltds.engine.session import Session
 from ltds.engine.team import team_for
-from ltds.semantics.archive import write_embeddings
+from ltds.semantics.archive import replace_if_damaged, write_embeddings
 
 
 def create_run(
@@ -119,6 +119,8 @@ def _record_resume(run: RunDirectory, session: Session) -> None:
     before = environment.get("resumed")
     environment["resumed"] = [*(before if isinstance(before, list) else []), changed]
     run.write_environment(environment)
+    if session.embeddings is not None:
+        replace_if_damaged(run.embeddings_file, session.embeddings)
 
 
 def _require_same_frozen(run: RunDirectory, environment: dict[str, Any], session: Session) -> None:

@@ -28,6 +28,15 @@ def write_embeddings(file: Path, embeddings: ClassEmbeddings) -> None:
         )
 
 
+def replace_if_damaged(file: Path, embeddings: ClassEmbeddings) -> None:
+    """Write the embeddings again where the file is gone or cannot be read; one with other content stays."""
+    try:
+        ClassEmbeddings.from_table(file)
+        read_provenance(file)
+    except (OSError, ValueError, LookupError):
+        write_embeddings(file, embeddings)
+
+
 def read_provenance(file: Path) -> dict[str, Any]:
     """How the embeddings in a file that `write_embeddings` wrote were made."""
     provenance: dict[str, Any] = json.loads(str(read_arrays(file)["provenance"]))
