@@ -47,6 +47,9 @@ test: $(VENV)/.test ## set up, then run all tests
 soak: $(VENV)/.test ## kill, damage, fill and race runs for an hour (KILLS=200); a table, and an error if anything differs
 	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/run.py --kills $(or $(KILLS),200) $(if $(STATE),--state $(STATE))
 
+soak: $(VENV)/.test ## kill, damage, fill and race runs for an hour (KILLS=200); a table, and an error if anything differs
+	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/run.py --kills $(or $(KILLS),200) $(if $(STATE),--state $(STATE))
+
 lint: $(VENV)/.dev ## check style and common mistakes
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
