@@ -19,6 +19,7 @@ from conftest import Command
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
+from ltds.evaluation.openset import softened_confidence
 from ltds.evaluation.table import PredictionTable
 from toy import recorded, toy_session
 
@@ -44,13 +45,15 @@ def test_the_csv_has_the_stored_predictions(toy: Manifest, run: RunDirectory, co
     rows = rows_of(tmp_path / "p.csv")
     assert {Path(row["image"]) for row in rows} == set(logits)
     assert [row["image"] for row in rows] == sorted(row["image"] for row in rows)
-    threshold = run.read_metrics()["choices"]["h_fixed"]["threshold"]
+    rule = run.read_metrics()["choices"]["h_fixed"]
+    threshold = rule["threshold"]
     for row in rows:
         known = logits[Path(row["image"])][:5].astype(np.float64)  # 'fox' is open
         best = toy.classes[int(known.argmax())]
         assert row["class_1"] == best
-        assert float(row["score"]) == known.max()
-        assert row["label"] == (best if known.max() >= threshold else "unknown")
+        score = 1 / np.exp((known - known.max()) / rule["temperature"]).sum()
+        assert float(row["score"]) == pytest.approx(score, abs=1e-12)
+        assert row["label"] == (best if score >= threshold else "unknown")
         shares = np.exp(known - known.max())
         assert float(row["confidence"]) == pytest.approx(shares.max() / shares.sum(), abs=1e-12)
     for label, count in Counter(row["label"] for row in rows).items():
@@ -159,12 +162,16 @@ def test_evaluation_on_other_data_is_that_of_the_run_on_its_test_images(
     assert content["overall"]["known_images"] == known.sum()
     for domain, row in content["per_domain"].items():
         assert row["known_images"] == metrics["per_domain"][domain]["known_images"]
-    threshold = metrics["choices"]["h_fixed"]["threshold"]
-    accepted = table.logits[:, :5].max(axis=1) >= threshold
+    rule = metrics["choices"]["h_fixed"]
+    accepted = softened_confidence(table.logits[:, :5].astype(np.float64), rule["temperature"]) >= rule["threshold"]
     assert content["overall"]["named_right"] == pytest.approx(np.mean((best == table.labels)[known] & accepted[known]))
     assert content["overall"]["open_called_unknown"] == pytest.approx(np.mean(~accepted[~known]))
     assert content["per_class"]["fox"]["open_images"] == np.sum(~known)
     assert len(rows_of(folder / "predictions.csv")) == len(table.rows)
+    page = (folder / "report.html").read_text()
+    right = 100 * np.mean(best[known] == table.labels[known])
+    assert f"the model is right for {right:.0f} of 100 ({known.sum()} images of classes that it knows" in page
+    assert "report.html" in done.stdout
 
 
 def test_a_folder_of_a_new_site_with_other_classes(
@@ -186,6 +193,13 @@ def test_a_folder_of_a_new_site_with_other_classes(
     }
     assert content["overall"]["known_images"] == content["overall"]["open_images"] == 6
     assert content["data"]["skipped"] == 1
+    page = (tmp_path / "outcome" / "report.html").read_text()
+    assert "too few to rely on it" in page  # six images
+    assert 'class="too-few" title="Too few images to trust it: 6 images' in page
+    assert "Rename classes that are only spelled differently." in page
+    assert "one could not be read and is left out" in page
+    assert page.count('<li><img src="data:image/') == page.count("sure</span>")
+    assert "‡ too few images to trust the number" in done.stdout
     rows = rows_of(tmp_path / "outcome" / "predictions.csv")
     right = [row["most_probable"] == row["class"] for row in rows if row["known"] == "yes"]
     assert content["overall"]["accuracy"] == pytest.approx(sum(right) / 6)

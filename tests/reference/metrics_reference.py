@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 
 def softmax(row):
@@ -106,6 +107,24 @@ def percentile(values, percent):
     return ordered[low] + (ordered[high] - ordered[low]) * (rank - low)
 
 
+def spread(values):
+    """The standard deviation of all of these values, none of them left out."""
+    middle = sum(values) / len(values)
+    return math.sqrt(sum((v - middle) ** 2 for v in values) / len(values))
+
+
+def balanced_threshold(right, unknown, caution):
+    """The lowest score where caution x the share of `right` below it is nearest to the share of `unknown` not below."""
+    best, threshold = math.inf, None
+    for t in sorted({*right, *unknown}):
+        rejected = Fraction(sum(s < t for s in right), len(right))
+        accepted = Fraction(sum(s >= t for s in unknown), len(unknown))
+        gap = abs(caution * rejected - accepted)
+        if gap < best:
+            best, threshold = gap, t
+    return threshold
+
+
 def class_mean_accuracy(predicted, labels, classes):
     return average(share(p == y for p, y in zip(predicted, labels, strict=True) if y == c) for c in classes)
 
@@ -143,18 +162,24 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
     softmax_threshold = percentile(val_right, 5) if val_right else None
     columns = [c for c in range(n_classes) if c not in opened]
 
-    def known_answer(row):
-        """The best known class and its logit."""
-        best = columns[first_argmax([row[c] for c in columns])]
-        return best, row[best]
-
     used = [i for i in range(len(val_labels)) if val_domains[i] in sources and val_labels[i] not in opened]
+    spreads = [spread([row[c] for c in columns]) for row in ([val_logits[i] for i in used] or logits)]
+    temperature = average(spreads) / 2 if spreads and average(spreads) > 0 else 1.0
+
+    def known_answer(row, struck_out=None):
+        """The best known class and its softmax value at the temperature; one class may be struck out."""
+        left = [c for c in columns if c != struck_out]
+        if not left:
+            return None, 0.0
+        values = softmax([row[c] / temperature for c in left])
+        return left[first_argmax(values)], max(values)
+
     accepted = [known_answer(val_logits[i])[1] for i in used if known_answer(val_logits[i])[0] == val_labels[i]]
-    error = 100 * (1 - len(accepted) / len(used)) if used else None
-    threshold = percentile(accepted, error) if accepted else None
+    unknown = [known_answer(val_logits[i], val_labels[i])[1] for i in used]
+    threshold = balanced_threshold(accepted, unknown, 3) if accepted else None
 
     def known_h(chosen, t):
-        """H when an image is unknown if the logit of its best known class is below t."""
+        """H when an image is unknown if the softened confidence in its best known class is below t."""
         answers = [known_answer(logits[i]) for i in chosen]
         kept = [score >= t and best == labels[i] for i, (best, score) in zip(chosen, answers, strict=True)]
         known_here = [ok for i, ok in zip(chosen, kept, strict=True) if labels[i] not in opened]

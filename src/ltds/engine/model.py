@@ -17,6 +17,7 @@ from ltds.data.decode import ImageSource
 from ltds.engine.naming import UnknownNamer
 from ltds.engine.stored_model import StoredModel
 from ltds.engine.training_index import NearestImage, TrainingIndex
+from ltds.evaluation.openset import softened_confidence
 from ltds.methods.base import Method
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class ImagePrediction:
     """What the model says of one image: `label` is a class name or "unknown".
 
     `confidence` is the probability of the most probable known class, `classes` the most probable ones with theirs;
-    `score` is its logit, which is compared with the threshold for "unknown". `nearest`: the most similar training
-    images, most similar first, where they were asked for. `name`: for an unknown image the open class whose
+    `score` is a softened confidence, which is compared with the threshold for "unknown". `nearest`: the most similar
+    training images, most similar first, where they were asked for. `name`: for an unknown image the open class whose
     description is nearest, where that was asked for.
     """
 
@@ -115,7 +116,9 @@ class Model:
         threshold = self.threshold if threshold is None else threshold
         known = np.array([c for c in range(len(self.classes)) if c not in self.task.open_classes])
         names = [self.classes[c] for c in known]
-        return [_interpret(row, names, top, threshold) for row in logits[:, known].astype(np.float64)]
+        shown = logits[:, known].astype(np.float64)
+        scores = softened_confidence(shown, self.record.unknown.temperature)
+        return [_interpret(row, score, names, top, threshold) for row, score in zip(shown, scores, strict=True)]
 
     def logits(self, images: ModelInput, *, batch_size: int = 64, progress: Progress = SILENT) -> NDArray[np.float32]:
         """(N,C) logits, the same as those that evaluation stores for these images."""
@@ -173,12 +176,13 @@ def add_nearest(
     return [replace(answer, nearest=near) for answer, near in zip(answers, found, strict=True)]
 
 
-def _interpret(logits: NDArray[np.float64], names: Sequence[str], top: int, threshold: float | None) -> ImagePrediction:
-    """The answer for one image, from the logits of the known classes (K,)."""
+def _interpret(
+    logits: NDArray[np.float64], score: float, names: Sequence[str], top: int, threshold: float | None
+) -> ImagePrediction:
+    """The answer for one image, from the logits of the known classes (K,) and its score."""
     probabilities = np.exp(logits - logits.max())
     probabilities /= probabilities.sum()
     order = np.argsort(-logits, kind="stable")[: max(1, top)]
-    score = float(logits[order[0]])
     classes = tuple((names[c], float(probabilities[c])) for c in order)
     unknown = threshold is not None and score < threshold
-    return ImagePrediction(UNKNOWN if unknown else classes[0][0], classes[0][1], score, classes)
+    return ImagePrediction(UNKNOWN if unknown else classes[0][0], classes[0][1], float(score), classes)

@@ -20,18 +20,20 @@ from ltds.engine.preprocessing import (
 )
 from ltds.engine.session import Session
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
 class UnknownRule:
-    """When a model says "unknown": the largest logit of a known class is below the threshold.
+    """When a model says "unknown": its score is below the threshold.
 
-    `score` names this score, `rule` says how the threshold was chosen and `split` on which images. Without a threshold
-    (no validation images), the model never says "unknown".
+    The score is the largest softmax value of the logits of known classes, divided by `temperature`. `rule` says how the
+    threshold was chosen and `split` on which images. Without a threshold (no validation images), the model never says
+    "unknown".
     """
 
     score: str
+    temperature: float
     threshold: float | None
     rule: str
     split: str | None
@@ -67,7 +69,7 @@ def model_record(session: Session, metrics: dict[str, Any]) -> dict[str, Any]:
     """The record of a session's model; its threshold is the one that metrics.json fixed on source validation."""
     choice = metrics["choices"]["h_fixed"]
     split = choice["split"] if choice["threshold"] is not None else None
-    unknown = UnknownRule(choice["score"], choice["threshold"], choice["rule"], split)
+    unknown = UnknownRule(choice["score"], choice["temperature"], choice["threshold"], choice["rule"], split)
     return {"format": FORMAT, "preprocessing": _preprocessing(session), "unknown": asdict(unknown)}
 
 

@@ -2,7 +2,16 @@
 
 from ltds.evaluation.features import FeatureTable
 from ltds.evaluation.metrics import accuracy, expected_calibration_error, harmonic, macro_accuracy
-from ltds.evaluation.openset import OpenSetScores, auroc, best_h, error_rate_threshold, known_and_open_rates, oscr
+from ltds.evaluation.openset import (
+    OpenSetScores,
+    auroc,
+    best_h,
+    known_and_open_rates,
+    oscr,
+    softened_confidence,
+    softening_temperature,
+    struck_out_threshold,
+)
 from ltds.evaluation.protocol import compute_metrics, validate
 from ltds.evaluation.run_metrics import evaluate
 from ltds.evaluation.significance import (
@@ -34,7 +43,6 @@ __all__ = [
     "block_ranks",
     "compute_metrics",
     "critical_difference",
-    "error_rate_threshold",
     "evaluate",
     "expected_calibration_error",
     "friedman",
@@ -44,6 +52,9 @@ __all__ = [
     "macro_accuracy",
     "oscr",
     "paired_difference",
+    "softened_confidence",
+    "softening_temperature",
+    "struck_out_threshold",
     "summary",
     "validate",
     "wilcoxon",

@@ -10,11 +10,11 @@ RELEASED_RULE = (
     "best of 10 thresholds spaced evenly between the smallest entry of the probability matrix and its largest"
 )
 FIXED_RULE = (
-    "largest logit of a known class, at the percentile of correctly classified source-validation images that equals "
-    "the validation error rate"
+    "softened confidence in a known class; the threshold rejects a third as large a share of correctly classified "
+    "source-validation images as it accepts of those whose own class is struck out"
 )
 SOFTMAX5_RULE = "5th percentile of max-softmax over correctly classified source-validation images"
-BEST_RULE = "best of all thresholds on the largest logit of a known class"
+BEST_RULE = "best of all thresholds on the softened confidence in a known class"
 SHOTS_RULE = "training images over all sources: many > 100, medium 20..100, few < 20"
 
 
@@ -23,6 +23,7 @@ def describe_choices(
     released: tuple[float, float] | None,
     per_domain: dict[str, dict[str, Any]],
     thresholds: dict[str, float | None],
+    temperature: float,
     validated: bool,
 ) -> dict[str, dict[str, Any]]:
     """The "choices" of metrics.json: rule, split and threshold of each choice, and why a number is missing."""
@@ -42,7 +43,7 @@ def describe_choices(
         "h_oracle": {"rule": ORACLE_RULE, "threshold": overall["h_oracle_threshold"], **oracle},
         "h_released": {"rule": RELEASED_RULE, "threshold": released[1] if released else None, **oracle},
         "h_best": {"rule": BEST_RULE, "threshold": overall["h_best_threshold"], **oracle},
-        "h_fixed": fixed("h_fixed", FIXED_RULE, "known_logit"),
+        "h_fixed": {**fixed("h_fixed", FIXED_RULE, "softened_confidence"), "temperature": temperature},
         "h_softmax5": fixed("h_softmax5", SOFTMAX5_RULE, "max_softmax"),
         "acc": {"rule": "mean over the domains that have test images of known classes", "domains": averaged},
         "shots": {"rule": SHOTS_RULE, "split": "train"},

@@ -1,7 +1,8 @@
 """Open-set scores: H with its thresholds, AUROC, OSCR.
 
 Two scores are in use. The paper's is the largest softmax value over all C columns, where a prediction of an open class
-counts as "unknown". A deployed model's is the largest logit of a known class: open classes are not predicted at all.
+counts as "unknown". A deployed model's is the largest softmax value over the known classes, softened by a temperature:
+open classes are not predicted at all.
 AUROC and OSCR measure how well the paper's score ranks known above open images; the predicted class does not matter
 there. H judges decisions. A value is None if there are no known or no open images. Each sweep sorts once: O(N log N).
 """
@@ -19,6 +20,8 @@ from ltds.evaluation.metrics import harmonic
 
 GRID_SIZE = 10
 SOFTMAX_PERCENTILE = 5.0
+SOFTENING = 0.5  # the temperature, in standard deviations of the logits of an image
+CAUTION = 3  # how much more a rejected image of a known class counts than an accepted one of a struck-out class
 
 
 @dataclass(frozen=True)
@@ -44,16 +47,15 @@ class OpenSetScores:
         return cls(confidence, predicted == labels, ~is_open[labels], is_open[predicted])
 
     @classmethod
-    def of_known_logits(
-        cls, logits: NDArray[np.floating], labels: IntArray, open_classes: Sequence[int]
+    def of_known_classes(
+        cls, logits: NDArray[np.floating], labels: IntArray, open_classes: Sequence[int], temperature: float
     ) -> OpenSetScores:
-        """A deployed model's scores: the largest logit of a known class. logits (N,C), labels (N,)."""
-        is_open = np.zeros(logits.shape[1], dtype=np.bool_)
-        is_open[list(open_classes)] = True
-        known_logits = np.where(is_open, -np.inf, logits)
-        predicted = known_logits.argmax(axis=1)
-        confidence = np.take_along_axis(known_logits, predicted[:, None], axis=1)[:, 0].astype(np.float64)
-        return cls(confidence, predicted == labels, ~is_open[labels], np.zeros(len(labels), dtype=np.bool_))
+        """A deployed model's scores: the softened confidence over the known classes. logits (N,C), labels (N,)."""
+        known_logits = without_open(logits, open_classes)
+        is_open = np.isin(labels, list(open_classes))
+        confidence = softened_confidence(known_logits, temperature)
+        nothing_called_open = np.zeros(len(labels), dtype=np.bool_)
+        return cls(confidence, known_logits.argmax(axis=1) == labels, ~is_open, nothing_called_open)
 
     def where(self, mask: BoolArray) -> OpenSetScores:
         return OpenSetScores(self.confidence[mask], self.correct[mask], self.known[mask], self.called_open[mask])
@@ -123,17 +125,48 @@ def percentile_threshold(validation: OpenSetScores, percentile: float) -> float 
     return float(np.percentile(right, percentile)) if len(right) else None
 
 
-def error_rate_threshold(validation: OpenSetScores) -> float | None:
-    """The threshold that rejects the same share of correctly classified images as the model misclassifies.
+def without_open(logits: NDArray[np.floating], open_classes: Sequence[int]) -> FloatArray:
+    """(N,C) the logits in float64, with -inf for open classes."""
+    is_open = np.isin(np.arange(logits.shape[1]), list(open_classes))
+    return np.where(is_open, -np.inf, logits.astype(np.float64))
 
-    A model that errs often also scores open images high, so that its threshold must be stricter. Found on one held-out
-    domain of two datasets, confirmed on the others: docs/metrics.md.
+
+def softening_temperature(known_logits: FloatArray) -> float:
+    """SOFTENING times the standard deviation of an image's logits, on average over images. (N,C), -inf left out."""
+    if not len(known_logits):
+        return 1.0
+    finite = np.isfinite(known_logits)
+    spread = float(np.mean(np.std(known_logits, axis=1, where=finite)))
+    return SOFTENING * spread if spread > 0 else 1.0
+
+
+def softened_confidence(known_logits: FloatArray, temperature: float) -> FloatArray:
+    """(N,) the largest softmax value of the logits (N,C) divided by the temperature; 0 where all of them are -inf."""
+    largest = known_logits.max(axis=1, keepdims=True)
+    shifted = known_logits - np.where(np.isfinite(largest), largest, 0.0)
+    return np.where(np.isfinite(largest[:, 0]), 1 / np.maximum(np.exp(shifted / temperature).sum(axis=1), 1.0), 0.0)
+
+
+def struck_out_threshold(known_logits: FloatArray, labels: IntArray, temperature: float) -> float | None:
+    """The threshold that validation images justify; each of them also plays an unknown one. None if none is correct.
+
+    An image whose own class is struck out, as if the model did not know it, should be rejected; a correctly classified
+    one should not. The threshold is where CAUTION times the share of correct images that are rejected comes nearest to
+    the share of struck-out images that are accepted. Rejections count more, because scores fall in a new domain. How it
+    was found and where it was confirmed: docs/metrics.md. known_logits (N,C), labels (N,) of known classes.
     """
-    known = validation.known
-    if not known.any():
+    correct = known_logits.argmax(axis=1) == labels
+    if not correct.any():
         return None
-    error = 1 - np.count_nonzero(validation.correct & known) / np.count_nonzero(known)
-    return percentile_threshold(validation, 100 * error)
+    struck = known_logits.copy()
+    struck[np.arange(len(labels)), labels] = -np.inf
+    right = np.sort(softened_confidence(known_logits[correct], temperature))
+    unknown = np.sort(softened_confidence(struck, temperature))
+    thresholds = np.unique(np.concatenate([right, unknown]))
+    rejected = np.searchsorted(right, thresholds, side="left")
+    accepted = len(unknown) - np.searchsorted(unknown, thresholds, side="left")
+    gap = np.abs(CAUTION * rejected * len(unknown) - accepted * len(right))  # of the shares, in exact integers
+    return float(thresholds[gap.argmin()])
 
 
 def auroc(scores: OpenSetScores) -> float | None:

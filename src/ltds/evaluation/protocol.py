@@ -14,7 +14,7 @@ from ltds.evaluation.class_groups import SHOTS, class_rows, group_accuracies, kn
 from ltds.evaluation.openset import OpenSetScores
 from ltds.evaluation.table import PredictionTable
 
-VERSION = 2
+VERSION = 3
 H_RULES = ("oracle", "fixed", "best", "softmax5")
 
 
@@ -34,14 +34,17 @@ def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Ta
     released = openset.best_h(scores, openset.released_grid(probabilities))
     del probabilities  # (N,C) in float64 can be large and is not needed below
     hits, images = metrics.pair_counts(scores.correct, test.labels, test.domains, shape)
-    known_logits = OpenSetScores.of_known_logits(test.logits, test.labels, task.open_classes)
     validation = None if val is None else validate(val, task)
     thresholds = {} if validation is None else validation.pop("thresholds")
+    temperature = None if validation is None else validation.pop("temperature")
+    if temperature is None:  # nothing to fix it on: no threshold either, but the best possible H is of some interest
+        temperature = openset.softening_temperature(openset.without_open(test.logits, task.open_classes))
+    deployed = OpenSetScores.of_known_classes(test.logits, test.labels, task.open_classes, temperature)
 
     def numbers(domains: list[int], mask: BoolArray) -> dict[str, Any]:
         seen = task.seen_in_domain[domains]
         accuracies = group_accuracies(hits[domains], images[domains], seen, task)
-        return accuracies | _open_numbers(scores.where(mask), known_logits.where(mask), thresholds)
+        return accuracies | _open_numbers(scores.where(mask), deployed.where(mask), thresholds)
 
     per_domain = {name: numbers([d], test.domains == d) for d, name in enumerate(task.domains)}
     overall = numbers(list(range(shape[0])), np.ones(len(test.labels), dtype=np.bool_))
@@ -53,7 +56,7 @@ def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Ta
     return {
         "version": VERSION,
         "task": _describe(task),
-        "choices": describe_choices(overall, released, per_domain, thresholds, val is not None),
+        "choices": describe_choices(overall, released, per_domain, thresholds, temperature, val is not None),
         "summary": summary,
         "validation": validation,
         "per_domain": per_domain,
@@ -69,7 +72,8 @@ def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Ta
 def validate(val: PredictionTable, task: Task) -> dict[str, Any]:
     """Numbers from source-validation images of known classes; others are left out.
 
-    accuracy (mean over source domains), accuracy of each domain, ece, and the thresholds fixed on these images.
+    accuracy (mean over source domains), accuracy of each domain, ece, and the thresholds and the temperature fixed on
+    these images.
     """
     val.check_task("val", task)
     sources = [task.domains.index(s) for s in task.sources]
@@ -78,25 +82,27 @@ def validate(val: PredictionTable, task: Task) -> dict[str, Any]:
     shape = (len(task.domains), len(task.classes))
     hits, images = metrics.pair_counts(scores.correct[used], val.labels[used], val.domains[used], shape)
     scores = scores.where(used)
-    known_logits = OpenSetScores.of_known_logits(val.logits, val.labels, task.open_classes).where(used)
+    known_logits = openset.without_open(val.logits[used], task.open_classes)
+    temperature = openset.softening_temperature(known_logits) if len(known_logits) else None
     shares = metrics.accuracies(hits.sum(axis=1), images.sum(axis=1))
     return {
         "accuracy": metrics.mean(shares),
         "per_domain": {task.domains[d]: shares[d] for d in sources},
         "ece": metrics.expected_calibration_error(scores.confidence, scores.correct),
         "thresholds": {
-            "h_fixed": openset.error_rate_threshold(known_logits),
+            "h_fixed": temperature and openset.struck_out_threshold(known_logits, val.labels[used], temperature),
             "h_softmax5": openset.percentile_threshold(scores, openset.SOFTMAX_PERCENTILE),
         },
+        "temperature": temperature,
     }
 
 
 def _open_numbers(
-    scores: OpenSetScores, known_logits: OpenSetScores, thresholds: dict[str, float | None]
+    scores: OpenSetScores, deployed: OpenSetScores, thresholds: dict[str, float | None]
 ) -> dict[str, Any]:
     """Calibration and open-set numbers of some images; oracle and best thresholds are chosen on the same images."""
     oracle = openset.best_h(scores, openset.confidence_grid(scores.confidence))
-    best = openset.optimal_h(known_logits)
+    best = openset.optimal_h(deployed)
     known = scores.known
     return {
         "ece": metrics.expected_calibration_error(scores.confidence[known], scores.correct[known]),
@@ -104,7 +110,7 @@ def _open_numbers(
         "h_oracle_threshold": oracle[1] if oracle else None,
         "h_best": best[0] if best else None,
         "h_best_threshold": best[1] if best and np.isfinite(best[1]) else None,
-        "h_fixed": _h_at(known_logits, thresholds.get("h_fixed")),
+        "h_fixed": _h_at(deployed, thresholds.get("h_fixed")),
         "h_softmax5": _h_at(scores, thresholds.get("h_softmax5")),
         "auroc": openset.auroc(scores),
         "oscr": openset.oscr(scores),

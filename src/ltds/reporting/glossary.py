@@ -65,16 +65,16 @@ _ALL = (
     Metric(
         "h_fixed",
         "H fixed on validation",
-        "H of the model as it is used: unknown if the largest logit of a known class is below a threshold fixed on "
-        "source validation images, without test labels.",
+        "H of the model as it is used: unknown if its softened confidence in a known class is below a threshold fixed "
+        "on source validation images, without test labels.",
         "the same balance as H oracle, for the model as you would use it",
         choice="h_fixed",
     ),
     Metric(
         "h_best",
         "H best possible",
-        "H at the best of all thresholds on the largest logit of a known class, chosen on the test labels: the limit "
-        "of H fixed on validation.",
+        "H at the best of all thresholds on the softened confidence in a known class, chosen on the test labels: the "
+        "limit of H fixed on validation.",
         "the highest H that any threshold could reach",
         choice="h_best",
     ),

@@ -43,7 +43,7 @@ class PairMetrics(_MetricsModel):
 class RunMetrics(_MetricsModel):
     """The entries of metrics.json that a report reads. Fractions are in 0..1; None means undefined, never 0."""
 
-    version: Literal[2]
+    version: Literal[3]
     task: TaskNames
     summary: dict[str, MetricValue | None]
     choices: dict[str, dict[str, Any]] = {}
@@ -63,7 +63,7 @@ def read_metrics(directory: RunDirectory, task: Task) -> RunMetrics:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise CheckpointError(
-            expected(f"'{file}'", "metrics of version 2", f"{where}: {first['msg']}", remedy)
+            expected(f"'{file}'", "metrics of version 3", f"{where}: {first['msg']}", remedy)
         ) from error
     mismatch = _mismatch(metrics, task)
     if mismatch:

@@ -93,7 +93,7 @@ def test_runs_that_cannot_be_loaded_say_why(toy: Manifest, tmp_path: Path) -> No
     run = trained(toy, tmp_path / "run")
     content = run.read_model()
     run.write_model({**content, "format": 99})
-    with pytest.raises(CheckpointError, match=r"describe a model in format 1, but got ValueError: format 99"):
+    with pytest.raises(CheckpointError, match=r"describe a model in format 2, but got ValueError: format 99"):
         load_model(run.path)
     run.model_file.unlink()
     with pytest.raises(CheckpointError, match="older version of ltds made this run"):

@@ -139,27 +139,50 @@ def test_fixed_threshold_is_the_percentile_of_correct_known_scores():
     assert openset.percentile_threshold(scores.where(~scores.correct), 5) is None
 
 
-def test_the_fixed_threshold_rejects_as_many_correct_images_as_are_wrong():
-    logits = np.array(
-        [[3.0, 0, 9], [2.0, 0, 0], [1.0, 0, 0], [5.0, 0, 0], [0.0, 4, 0], [0, 0.5, 0], [7.0, 1, 0], [1, 6, 0]]
-    )
-    labels = np.array([0, 0, 0, 0, 1, 1, 1, 0])  # the last two are wrong: an error rate of a quarter
-    scores = openset.OpenSetScores.of_known_logits(logits, labels, (2,))
-    assert scores.confidence.tolist() == [3, 2, 1, 5, 4, 0.5, 7, 6], "the open column takes no part"
-    threshold = openset.error_rate_threshold(scores)
-    right = [3, 2, 1, 5, 4, 0.5]
-    assert threshold == pytest.approx(slow.percentile(right, 25))
-    assert openset.error_rate_threshold(scores.where(scores.correct)) == 0.5, "no error: no correct image is rejected"
-    assert openset.error_rate_threshold(scores.where(~scores.correct)) is None
+def test_softened_confidence_is_the_softmax_over_known_classes_at_the_temperature():
+    logits = np.array([[2.0, 0.0, 9.0, -np.inf], [0.0, 0.0, 0.0, 0.0]])
+    known = openset.without_open(logits, (2,))
+    assert openset.softened_confidence(known, 2.0).tolist() == pytest.approx([np.e / (np.e + 1), 1 / 3])
+    assert openset.softening_temperature(known) == pytest.approx(0.5 * (1.0 + 0.0) / 2), "-inf takes no part"
+    assert openset.softening_temperature(known[1:]) == 1.0, "equal logits have no spread"
+    assert openset.softened_confidence(np.full((1, 3), -np.inf), 1.0).tolist() == [0.0]
+
+
+def test_the_fixed_threshold_by_hand():
+    """Four correct images with own-class logits 4, 3, 2, 1; with it struck out, the runner-up has 0, 0, 0 and .9."""
+    logits = np.array([[4.0, 0, 0], [3.0, 0, 0], [2.0, 0, 0], [1.0, 0.9, 0]])
+    labels = np.zeros(4, dtype=np.int64)
+    right = openset.softened_confidence(logits, 1.0)
+    unknown = openset.softened_confidence(logits[:, 1:], 1.0)
+    assert sorted([*right, *unknown])[:4] == pytest.approx([right[3], 0.5, 0.5, 0.5])
+    # At .5 one of four right images is below, all struck-out images are accepted: |3/4 - 1| = 1/4.
+    # At .711, the struck-out image with .9: one of four rejected, one of four accepted: |3/4 - 1/4| = 1/2.
+    assert unknown[3] == pytest.approx(1 / (1 + np.exp(-0.9)))
+    assert openset.struck_out_threshold(logits, labels, 1.0) == pytest.approx(0.5)
+    assert openset.struck_out_threshold(logits, labels + 1, 1.0) is None, "no image is right"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_the_fixed_threshold_is_that_of_slow_loops(seed):
+    rng = np.random.default_rng(seed)
+    logits, labels = rng.normal(size=(30, 4)), rng.integers(0, 4, 30)
+    temperature = openset.softening_temperature(logits)
+    threshold = openset.struck_out_threshold(logits, labels, temperature)
+    values = [slow.softmax([v / temperature for v in row]) for row in logits]
+    right = [max(v) for v, y in zip(values, labels, strict=True) if slow.first_argmax(v) == y]
+    struck = [[v / temperature for c, v in enumerate(row) if c != y] for row, y in zip(logits, labels, strict=True)]
+    unknown = [max(slow.softmax(row)) for row in struck]
+    assert threshold == (pytest.approx(slow.balanced_threshold(right, unknown, 3)) if right else None)
 
 
 def test_the_best_possible_h_is_never_below_any_threshold():
     rng = np.random.default_rng(3)
     for _ in range(50):
         logits, labels = rng.normal(size=(40, 4)).round(1), rng.integers(0, 4, 40)
-        scores = openset.OpenSetScores.of_known_logits(logits, labels, (3,))
+        scores = openset.OpenSetScores.of_known_classes(logits, labels, (3,), 1.0)
         best = openset.optimal_h(scores)
-        others = [openset.best_h(scores, np.array([t]))[0] for t in rng.normal(size=30) * 2]
+        others = [openset.best_h(scores, np.array([t]))[0] for t in rng.uniform(size=30)]
         assert best[0] >= max(others)
         assert best[0] == openset.best_h(scores, np.array([best[1]]))[0]
 

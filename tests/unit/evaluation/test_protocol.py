@@ -118,7 +118,7 @@ def test_task_choices_and_tables():
     rng = np.random.default_rng(0)
     test, val = table(rng, 200), table(rng, 100)
     result = dumped(compute_metrics(test, val, make_task()))
-    assert result["version"] == 2
+    assert result["version"] == 3
     assert result["task"] == {
         "name": "toy",
         "held_out": "b",
@@ -141,7 +141,7 @@ def test_task_choices_and_tables():
     assert choices["h_fixed"]["why"] is None
     assert (choices["h_best"]["split"], choices["h_best"]["oracle"]) == ("test", True)
     assert choices["h_softmax5"]["score"] == "max_softmax"
-    assert choices["h_fixed"]["score"] == "known_logit"
+    assert choices["h_fixed"]["score"] == "softened_confidence"
     assert choices["acc"]["domains"] == ["a", "b", "c"]
     score = test.probabilities.max(axis=1)
     grid = [score.min() + (score.max() - score.min()) * i / 9 for i in range(10)]

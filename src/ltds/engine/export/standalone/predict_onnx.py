@@ -34,13 +34,18 @@ def network_input(file: str) -> np.ndarray:
     return ((pixels - np.float32(MEAN)) / np.float32(STD)).transpose(2, 0, 1)
 
 
+def score(logits: np.ndarray) -> float:
+    """The confidence that is compared with the threshold: softmax at the temperature of the model."""
+    return 1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum()
+
+
 def main(files: list[str]) -> None:
     session = onnxruntime.InferenceSession(str(HERE / "model.onnx"), providers=["CPUExecutionProvider"])
     known = np.array([name not in MODEL["open_classes"] for name in MODEL["classes"]])
     threshold = MODEL["unknown"]["threshold"]
     for file in files:
         logits, shares, _ = session.run(None, {"inputs": network_input(file)[None]})
-        unknown = threshold is not None and logits[0][known].max() < threshold
+        unknown = threshold is not None and score(logits[0][known]) < threshold
         label = "unknown" if unknown else MODEL["classes"][shares[0].argmax()]
         print(file, label, f"{shares[0].max():.4f}", sep="\t")
 

@@ -11,6 +11,11 @@ HERE = Path(__file__).parent
 MODEL = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
 
 
+def score(logits: np.ndarray) -> float:
+    """The confidence that is compared with the threshold: softmax at the temperature of the model."""
+    return 1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum()
+
+
 def main(file: str) -> None:
     vectors = np.load(file, allow_pickle=False).astype(np.float32)  # (N,D)
     session = onnxruntime.InferenceSession(str(HERE / "model.onnx"), providers=["CPUExecutionProvider"])
@@ -18,8 +23,8 @@ def main(file: str) -> None:
     logits, shares, _ = session.run(None, {"inputs": inputs})
     known = np.array([name not in MODEL["open_classes"] for name in MODEL["classes"]])
     threshold = MODEL["unknown"]["threshold"]
-    for row, (scores, share) in enumerate(zip(logits, shares, strict=True)):
-        unknown = threshold is not None and scores[known].max() < threshold
+    for row, (values, share) in enumerate(zip(logits, shares, strict=True)):
+        unknown = threshold is not None and score(values[known]) < threshold
         print(row, "unknown" if unknown else MODEL["classes"][share.argmax()], f"{share.max():.4f}", sep="\t")
 
 
