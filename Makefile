@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo browser test soak lint types format golden mutants bench tables pictures docs docs-data clean
+.PHONY: help demo browser test soak lint types format golden mutants bench tables pictures docs docs-data release-check fresh-machine clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -47,9 +47,6 @@ test: $(VENV)/.test ## set up, then run all tests
 soak: $(VENV)/.test ## kill, damage, fill and race runs for an hour (KILLS=200); a table, and an error if anything differs
 	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/run.py --kills $(or $(KILLS),200) $(if $(STATE),--state $(STATE))
 
-soak: $(VENV)/.test ## kill, damage, fill and race runs for an hour (KILLS=200); a table, and an error if anything differs
-	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/run.py --kills $(or $(KILLS),200) $(if $(STATE),--state $(STATE))
-
 lint: $(VENV)/.dev ## check style and common mistakes
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -84,8 +81,14 @@ $(VENV)/.docs: $(VENV)/.user
 docs: $(VENV)/.docs ## build the documentation as a site in site/ (open site/index.html; works without a network)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean --quiet && echo "Open site/index.html"
 
-docs-data: $(VENV)/.user tables ## write the reference pages (commands, settings, methods, API) and all tables of docs/
+docs-data: $(VENV)/.docs tables ## write the reference pages (commands, settings, methods, API) and all tables of docs/
 	$(BIN)/python docs/tools/reference_pages.py
+
+release-check: $(VENV)/.test ## wheel in an empty environment, sdist with its tests, version and changelog
+	PYTHON=$(PYTHON) benchmarks/release_check.sh
+
+fresh-machine: ## what a new user does, on a fresh clone: demo, tests, site, tutorial, every command (an hour or more)
+	benchmarks/fresh_machine.sh
 
 clean: ## delete the environment and caches; runs and data stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site

@@ -36,6 +36,7 @@ PACKAGES = {
     "ltds.stats": "Prototypes, covariances and distances between domains, computed while a network learns.",
     "ltds.nn": "Networks, and the parts that methods are made of.",
     "ltds.evaluation": "Metrics and significance tests on plain arrays.",
+    "ltds.sklearn": "A scikit-learn classifier on feature vectors, with any method (extra `sklearn`).",
 }
 
 
