@@ -10,7 +10,7 @@ A table stands between two comments; the first says what it shows:
 
 columns: metrics as in metrics.json. rows: which, in this order; without it all, the best first. against: one more
 column, the difference to this row on the first metric, paired over held-out domains and seeds. by=held_out: one column
-for each held-out domain. paper: the paper's table, for one more column.
+for each held-out domain. paper: the paper's table, for one more column. first=data: rows are datasets, not methods.
 """
 
 from __future__ import annotations
@@ -32,7 +32,13 @@ from ltds.reporting.paper.tables import METRIC_KEYS, preset_averages
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"<!-- table: (?P<words>[^>]*?) -->\n(?P<text>.*?)<!-- end of table -->", re.DOTALL)
-NOT_IN_REPORTS = {"h_softmax5": "H 5th percentile", "h_u_softmax5": "H-U 5th percentile"}
+NOT_IN_REPORTS = {
+    "h_softmax5": "H 5th percentile",
+    "h_u_softmax5": "H-U 5th percentile",
+    "h_error_rate": "H error-rate rule",
+    "h_u_error_rate": "H-U error-rate rule",
+    "h_u_best": "H-U best possible",
+}
 Cell = tuple[str, str, int]  # dataset, held-out domain, seed
 
 
@@ -86,8 +92,10 @@ def table(study: Study, options: dict[str, str]) -> str:
     """The Markdown of one block."""
     rows = options["rows"].split(",") if options.get("rows") else study.rows()
     columns = options["columns"].split(",")
-    study = study.only(rows)
-    heads, texts = _by_domain(study, rows, columns) if options.get("by") else _averages(study, rows, columns)
+    compared = options.get("first", "method") == "method"
+    if compared:
+        study = study.only(rows)
+    heads, texts = _by_domain(study, rows, columns) if options.get("by") else _averages(study, rows, columns, compared)
     if options.get("against"):
         heads.append(f"{_name(columns[0])}: `{options['against']}` minus this (95 %)")
         for row in rows:
@@ -99,19 +107,21 @@ def table(study: Study, options: dict[str, str]) -> str:
         printed = {name: preset_averages(options["paper"], name) for name in shown}
         for row in rows:
             texts[row].append(_printed([printed[name].get(row) for name in shown]))
-    lines = [f"| method | {' | '.join(heads)} |", "|:--|" + "--:|" * len(heads)]
+    lines = [f"| {options.get('first', 'method')} | {' | '.join(heads)} |", "|:--|" + "--:|" * len(heads)]
     lines += [f"| `{row}` | {' | '.join(texts[row])} |" for row in rows]
     return "\n".join([*lines, "", _sizes(study, rows), ""])
 
 
-def _averages(study: Study, rows: list[str], columns: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+def _averages(
+    study: Study, rows: list[str], columns: list[str], compared: bool
+) -> tuple[list[str], dict[str, list[str]]]:
     cells = {row: [study.average(row, column) for column in columns] for row in rows}
     texts: dict[str, list[str]] = {}
     for row in rows:
         texts[row] = []
         for i, (mean, spread, _) in enumerate(cells[row]):
             best = max(cells[other][i][0] or 0 for other in rows)
-            texts[row].append(_text(mean, spread, bold=mean == best))
+            texts[row].append(_text(mean, spread, bold=compared and mean == best))
         texts[row].append(str(cells[row][0][2]))
     return [*(_name(c) for c in columns), "seeds"], texts
 
@@ -169,10 +179,11 @@ def _sizes(study: Study, rows: list[str]) -> str:
     runs = [run for run in study.runs if run["row"] in rows]
     domains = {(run["data"], run["held_out"]): (run["known_images"], run["open_images"]) for run in runs}
     known, opened = zip(*domains.values(), strict=True)
+    images = f"{_range(known)} images of known and {_range(opened)} of open classes"
+    basis = f"{len(domains)} held-out domains with {images}; " if any(known) else ""
     commits = sorted({run["commit"][:7] for run in runs})
     return (
-        f"{len(runs)} runs; {len(domains)} held-out domains with {_range(known)} images of known and {_range(opened)} "
-        f"of open classes; commit {', '.join(commits)}; [every run](RESULTS/{study.name}.json). ± is the standard "
+        f"{len(runs)} runs; {basis}commit {', '.join(commits)}; [every run](RESULTS/{study.name}.json). ± is the standard "
         "deviation over seeds of the average."
     )
 
