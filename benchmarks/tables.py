@@ -182,9 +182,10 @@ def _sizes(study: Study, rows: list[str]) -> str:
     images = f"{_range(known)} images of known and {_range(opened)} of open classes"
     basis = f"{len(domains)} held-out domains with {images}; " if any(known) else ""
     commits = sorted({run["commit"][:7] for run in runs})
+    record = f"[every run](RESULTS/{study.name}.json)"
     return (
-        f"{len(runs)} runs; {basis}commit {', '.join(commits)}; [every run](RESULTS/{study.name}.json). ± is the standard "
-        "deviation over seeds of the average."
+        f"{len(runs)} runs; {basis}commit {', '.join(commits)}; {record}. ± is the standard deviation over seeds of the "
+        "average."
     )
 
 
