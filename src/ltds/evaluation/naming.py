@@ -23,7 +23,8 @@ RULE = (
 def nearest_names(projected: NDArray[np.floating], vectors: NDArray[np.floating]) -> IntArray:
     """(N,) the row of vectors (R,S) with the highest cosine to each row of projected (N,S), ties by index."""
     cosines = _unit(projected) @ _unit(vectors).T
-    return cosines.round(12).argmax(axis=1)  # rounded, so that equal vectors tie
+    nearest: IntArray = cosines.round(12).argmax(axis=1)  # rounded, so that equal vectors tie
+    return nearest
 
 
 def open_name_numbers(

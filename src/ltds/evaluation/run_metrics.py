@@ -5,9 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ltds.core.runs import RunDirectory
+from ltds.core.task import Task
+from ltds.evaluation.features import FeatureTable
+from ltds.evaluation.naming import open_name_numbers, read_vectors
+from ltds.evaluation.openset import OpenSetScores
 from ltds.evaluation.protocol import compute_metrics
 from ltds.evaluation.table import PredictionTable
+
+_NONE = np.empty(0, np.int64)
+_NO_FEATURES = FeatureTable(np.empty((0, 0), np.float16), _NONE, _NONE, _NONE)
 
 
 def evaluate(run: RunDirectory | Path | str) -> dict[str, Any]:
@@ -16,10 +25,23 @@ def evaluate(run: RunDirectory | Path | str) -> dict[str, Any]:
     task = directory.read_task()  # first: the error says that this is no run
     val_file = directory.predictions_file("val")
     val = PredictionTable.load(val_file) if val_file.is_file() else None
-    metrics = compute_metrics(PredictionTable.load(directory.predictions_file("test")), val, task)
+    test = PredictionTable.load(directory.predictions_file("test"))
+    metrics = compute_metrics(test, val, task)
+    metrics["open_names"] = _open_names(directory, test, task, metrics["choices"]["h_fixed"])
+    metrics["summary"]["open_name_accuracy"] = metrics["open_names"]["accuracy"]
     metrics["choices"]["model"] = _model_choice(directory, metrics["choices"]["model"], val is not None)
     directory.write_metrics(metrics)
     return metrics
+
+
+def _open_names(run: RunDirectory, test: PredictionTable, task: Task, fixed: dict[str, Any]) -> dict[str, Any]:
+    """How often an unknown image gets the right name, from stored features and class embeddings."""
+    features = FeatureTable.load(run.features_file) or _NO_FEATURES
+    unknown = _NONE
+    if fixed["threshold"] is not None:
+        scores = OpenSetScores.of_known_classes(test.logits, test.labels, task.open_classes, fixed["temperature"])
+        unknown = test.rows[scores.confidence < fixed["threshold"]]
+    return open_name_numbers(features, read_vectors(run.embeddings_file), task, unknown)
 
 
 def _model_choice(run: RunDirectory, choice: dict[str, Any], validated: bool) -> dict[str, Any]:
