@@ -17,6 +17,7 @@ CONFIGS = sorted((Path(__file__).parents[3] / "configs").glob("*/*.toml"))
 DOMAINS = {
     "awa2-lts": ("original", "hayao", "shinkai", "vangogh", "ukiyoe"),
     "imagenet-lts": ("original", "hayao", "shinkai", "vangogh", "ukiyoe"),
+    "pacs-lt": ("art_painting", "cartoon", "photo", "sketch"),
     "pacs-odg": ("art_painting", "cartoon", "photo", "sketch"),
 }
 
