@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from ltds.core.processor import set_wait_policy
 
-from ltds.core.processor import set_wait_policy
-
 if TYPE_CHECKING:
     from ltds.api import evaluate as evaluate
     from ltds.api import train as train
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from ltds.semantics.embeddings import ClassEmbeddings as ClassEmbeddings
     from ltds.serving.server import serve as serve
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Public names and their modules. They are imported on first use, so that `import ltds` stays quick;
 # the imports above tell type checkers the same.
@@ -92,7 +90,6 @@ __all__ = ["__version__", *_MODULES]
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'ltds' has no attribute '{name}'")
-    set_wait_policy()  # most of them load torch
     set_wait_policy()  # most of them load torch
     return getattr(importlib.import_module(_MODULES[name]), name)
 
