@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.engine.preprocessing import FeaturePreprocessing
+from ltds.evaluation.openset import softened_confidence
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
 
 LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
@@ -32,7 +33,7 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     `method`: a name of `ltds methods`. Those that use class embeddings (ltds) need `class_embeddings`, (C,S) in the
     order of the sorted class labels. `max_iter`: training steps. `batch_size`: samples of each domain in a step.
     `validation_fraction`: share of the samples that chooses the best weights and the threshold for "unknown".
-    `unknown_label`: what `predict` says where the largest logit is below `threshold_`; None: it always names a class.
+    `unknown_label`: what `predict` says where `known_score` is below `threshold_`; None: it always names a class.
     `settings`: any settings of ltds by dotted name, as in {"optimizer.lr": 0.003, "backbone.adapter_width": 512}.
     """
 
@@ -62,15 +63,16 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def fit(self, X: ArrayLike, y: ArrayLike, domains: ArrayLike | None = None) -> LongTailClassifier:
         """Train on features X (N,D) with labels y (N,); `domains` (N,): where each sample comes from."""
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        values: NDArray[np.float64]
+        values, targets = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(targets)
+        self.classes_, labels = np.unique(targets, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(expected("y", "of at least two classes", "one class", "Add samples of other classes."))
-        domain_ids = self._domain_ids(domains, X)
-        self.mean_, deviation = X.mean(axis=0), X.std(axis=0)
-        self.scale_ = np.where(deviation > 1e-12 * np.abs(X).max(initial=0), deviation, 1.0)
-        samples = LabelledVectors(self._inputs(X), labels.astype(np.int64), domain_ids, self._embeddings())
+        domain_ids = self._domain_ids(domains, values)
+        self.mean_, deviation = values.mean(axis=0), values.std(axis=0)
+        self.scale_ = np.where(deviation > 1e-12 * np.abs(values).max(initial=0), deviation, 1.0)
+        samples = LabelledVectors(self._inputs(values), labels.astype(np.int64), domain_ids, self._embeddings())
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.model_ = train_on(
             samples,
@@ -96,29 +98,32 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             return labels
         unknown = np.asarray([self.unknown_label])
         labels = labels.astype(np.result_type(labels, unknown))
-        labels[logits.max(axis=1) < self.threshold_] = self.unknown_label
+        labels[self._scores(logits) < self.threshold_] = self.unknown_label
         return labels
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """(N,C) probabilities, in the order of `classes_`."""
         logits = self._logits(X)
-        shares: NDArray[np.float64] = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return shares / shares.sum(axis=1, keepdims=True)
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        return cast("NDArray[np.float64]", shares)
 
     def known_score(self, X: ArrayLike) -> NDArray[np.float64]:
-        """(N,) the largest logit: low for samples unlike all classes. Below `threshold_` the answer is "unknown"."""
-        score: NDArray[np.float64] = self._logits(X).max(axis=1)
-        return score
+        """(N,) a softened confidence, low for samples unlike all classes; below `threshold_` they are "unknown"."""
+        return self._scores(self._logits(X))
+
+    def _scores(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        return softened_confidence(logits, self.model_.record.unknown.temperature)
 
     def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
         """(N,C) in double precision, so that a row's answer does not depend on the rows beside it."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        values: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)
         preprocessing = self.model_.record.preprocessing
         assert isinstance(preprocessing, FeaturePreprocessing)  # a fit trains on vectors
         method = copy.deepcopy(self.model_.method).double()
         with torch.inference_mode():
-            inputs = torch.from_numpy(self._inputs(X) / preprocessing.scale).to(self.model_.device)
+            inputs = torch.from_numpy(self._inputs(values) / preprocessing.scale).to(self.model_.device)
             logits: NDArray[np.float64] = method.predict(inputs).logits.cpu().numpy()
         return logits
 

@@ -17,12 +17,12 @@ import pytest
 from PIL import Image
 
 import ltds
-from conftest import connected, raw, read_reply, request
 from ltds.core.errors import ConfigError, DataError
 from ltds.data.manifest import Manifest
 from ltds.serving.hosts import is_allowed, is_loopback, is_same_origin
 from ltds.serving.limits import ServeLimits, limits_of
 from ltds.serving.server import PredictionServer, make_server, serve
+from raw_http import connected, raw, read_reply, request
 
 
 def picture(toy: Manifest, row: int = 0) -> bytes:
