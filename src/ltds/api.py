@@ -124,12 +124,14 @@ def evaluate(
     """Compute the metrics of a run again, from its stored predictions: no model, no images. Writes metrics.json.
 
     `data`: test the run's model on another dataset with the same class names, or on a folder of images sorted as
-    domain/class/*. That writes evaluation.json and predictions.csv into `out`, by default evaluations/NAME in the run.
-    `split`: "all" of its images, or "test".
+    domain/class/*. That writes evaluation.json, predictions.csv and a page, report.html, into `out`, by default
+    evaluations/NAME in the run. `split`: "all" of its images, or "test".
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
     if data is not None:
-        return evaluate_elsewhere(
+        from ltds.reporting.formats.html.new_data_page import write_new_data_page
+
+        result = evaluate_elsewhere(
             directory.path,
             data,
             out=out,
@@ -138,7 +140,9 @@ def evaluate(
             device=device,
             trust=trust,
             progress=progress,
-        ).metrics
+        )
+        write_new_data_page(result.folder, result.metrics, result.judged, result.root, directory.path.name)
+        return result.metrics
     with progress.track("Evaluating", 1) as advance:
         metrics = evaluate_run(directory)
         advance()

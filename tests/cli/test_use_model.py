@@ -171,7 +171,7 @@ def test_evaluation_on_other_data_is_that_of_the_run_on_its_test_images(
     page = (folder / "report.html").read_text()
     right = 100 * np.mean(best[known] == table.labels[known])
     assert f"the model is right for {right:.0f} of 100 ({known.sum()} images of classes that it knows" in page
-    assert "report.html" in done.stdout
+    assert "report.html" in done.stderr
 
 
 def test_a_folder_of_a_new_site_with_other_classes(
@@ -199,7 +199,8 @@ def test_a_folder_of_a_new_site_with_other_classes(
     assert "Rename classes that are only spelled differently." in page
     assert "one could not be read and is left out" in page
     assert page.count('<li><img src="data:image/') == page.count("sure</span>")
-    assert "‡ too few images to trust the number" in done.stdout
+    assert "‡ too few images to trust the number" in done.stderr
+    assert "%‡" in done.stdout
     rows = rows_of(tmp_path / "outcome" / "predictions.csv")
     right = [row["most_probable"] == row["class"] for row in rows if row["known"] == "yes"]
     assert content["overall"]["accuracy"] == pytest.approx(sum(right) / 6)

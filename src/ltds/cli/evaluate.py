@@ -15,6 +15,7 @@ from ltds.core.text import inert
 
 if TYPE_CHECKING:
     from ltds.engine.use import OtherDataResult
+    from ltds.reporting.result_table import TableCell
 
 NAMED = 10  # classes, or images that could not be read
 
@@ -29,7 +30,8 @@ def evaluate(
         ),
     ] = "",
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the outcome on --data (default: evaluations/NAME in the run).")
+        Path | None,
+        typer.Option(help="Folder for numbers and page on --data (default: evaluations/NAME in the run)."),
     ] = None,
     split: Annotated[str, typer.Option(help="Which images of --data: 'all' or 'test'.")] = "all",
     batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = 64,
@@ -62,6 +64,9 @@ def evaluate(
     result = evaluate_elsewhere(
         runs[0], data, out=out, split=chosen, batch_size=batch_size, device=device, trust=trust or (), progress=SCREEN
     )
+    from ltds.reporting.formats.html.new_data_page import write_new_data_page
+
+    write_new_data_page(result.folder, result.metrics, result.judged, result.root, runs[0].resolve().name)
     _show(result)
 
 
@@ -78,14 +83,20 @@ def _again(runs: list[Path]) -> None:
 
 
 def _show(result: OtherDataResult) -> None:
+    from ltds.reporting.legend import FEW_IMAGES
+    from ltds.reporting.result_table import TOO_FEW
+
     metrics = result.metrics
     header = ["accuracy", "named right", "wrongly unknown", "images", "rightly unknown", "images of unknown classes"]
     rows = [[name, *_cells(row)] for name, row in metrics["per_domain"].items()]
     SCREEN.table(["domain", *header], [*rows, ["all", *_cells(metrics["overall"])]])
-    SCREEN.table(["class", *header], [[name, *_cells(row)] for name, row in metrics["per_class"].items()])
+    classes = [[name, *_cells(row)] for name, row in metrics["per_class"].items()]
+    SCREEN.table(["class", *header], classes)
     for line in _remarks(metrics):
         SCREEN.say(line)
-    SCREEN.say(f"Wrote {shlex.quote(str(result.folder))}: evaluation.json, predictions.csv")
+    if any(TOO_FEW in cell for row in (*rows, *classes) for cell in row):
+        SCREEN.say(FEW_IMAGES)
+    SCREEN.say(f"Wrote {shlex.quote(str(result.folder))}: report.html, evaluation.json, predictions.csv")
     if result.skipped:
         number = "1 image was" if len(result.skipped) == 1 else f"{len(result.skipped)} images were"
         print(f"ltds: {number} left out because not readable:", file=sys.stderr)
@@ -95,9 +106,17 @@ def _show(result: OtherDataResult) -> None:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    shares = ("accuracy", "named_right", "known_called_unknown")
-    cells = [*(_percent(row[name]) for name in shares), str(row["known_images"])]
-    return [*cells, _percent(row["open_called_unknown"]), str(row["open_images"])]
+    from ltds.reporting.new_data import COLUMNS, share_cell
+
+    *known, opened = (share_cell(row, column) for column in COLUMNS)
+    return [*map(_marked, known), str(row["known_images"]), _marked(opened), str(row["open_images"])]
+
+
+def _marked(cell: TableCell) -> str:
+    """The share, marked if it rests on too few images."""
+    from ltds.reporting.result_table import TOO_FEW
+
+    return "" if cell.mean is None else f"{cell.mean:.1f} %{TOO_FEW if cell.too_few else ''}"
 
 
 def _percent(share: float | None) -> str:

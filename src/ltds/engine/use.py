@@ -14,7 +14,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.export import ExportFormat, ExportResult
 from ltds.engine.load import load_model
 from ltds.engine.model import Model
-from ltds.engine.other_data import EvaluatedSplit, evaluate_on, evaluation_folder, write_evaluation
+from ltds.engine.other_data import EvaluatedSplit, Judged, evaluate_on, evaluation_folder, write_evaluation
 from ltds.engine.predict_files import FilePredictions, SkippedFile, find_images, predict_files
 from ltds.engine.prediction_files import check_output, write_predictions
 
@@ -91,11 +91,16 @@ def export(
 
 @dataclass(frozen=True)
 class OtherDataResult:
-    """A model on another dataset: the numbers, the folder they were written to, and the images left out."""
+    """A model on another dataset: the numbers, the folder they were written to, and the images left out.
+
+    `judged`: what the numbers were computed from; its paths belong to the folder `root`.
+    """
 
     metrics: dict[str, Any]
     folder: Path
     skipped: tuple[SkippedFile, ...]
+    judged: tuple[Judged, ...]
+    root: Path
 
 
 def evaluate_elsewhere(
@@ -119,4 +124,4 @@ def evaluate_elsewhere(
     metrics, judged, predictions = evaluate_on(loaded, manifest, split=split, batch_size=batch_size, progress=progress)
     folder = evaluation_folder(Path(model), manifest) if out is None else Path(out)
     write_evaluation(folder, metrics, judged)
-    return OtherDataResult(metrics, folder, predictions.skipped)
+    return OtherDataResult(metrics, folder, predictions.skipped, tuple(judged), manifest.root)

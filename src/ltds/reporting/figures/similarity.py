@@ -90,10 +90,13 @@ def _limits(values: FloatArray) -> tuple[float, float]:
 
 
 def _scale(figure: Figure, image: AxesImage, axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     bar = figure.colorbar(image, ax=axes, orientation="horizontal", fraction=0.05, pad=0.02, aspect=30)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=7, colors=GREY, length=0)
-    bar.ax.locator_params(nbins=4)
+    bar.locator = MaxNLocator(3, prune="both")  # a number at an end would touch that of the next panel
+    bar.update_ticks()
 
 
 def _frame(axes: Axes, names: Sequence[str], named: bool) -> None:

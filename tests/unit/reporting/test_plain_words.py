@@ -1,0 +1,177 @@
+"""The headline and the advice: what they say follows from the numbers, and never claims more than they show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltds.core.runs import RunDirectory
+from ltds.evaluation.table import PredictionTable
+from ltds.reporting.answer import answer
+from ltds.reporting.collection import collect
+from ltds.reporting.dataset import Dataset
+from ltds.reporting.domain_accuracy import domain_rows, source_accuracy
+from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.formats.html.mistakes import NO_PICTURES, mistakes_views
+from ltds.reporting.headline import headline, unknown_shares
+from ltds.reporting.recommendation import recommendations
+
+
+def set_pairs(path: Path, accuracy: list[list[float]], images: list[list[int]]) -> None:
+    run = RunDirectory(path)
+    metrics = run.read_metrics()
+    metrics["pairs"] |= {"accuracy": accuracy, "images": images}
+    run.write_metrics(metrics)
+
+
+def context_of(runs: Path) -> FigureContext:
+    dataset = collect([runs]).datasets[0]
+    return FigureContext(dataset, answer(dataset).leader)
+
+
+def advice(runs: Path) -> dict[str, str]:
+    context = context_of(runs)
+    return {one.action: one.reason for one in recommendations(context, answer(context.dataset))}
+
+
+def store_predictions(path: Path, logits: np.ndarray, labels: np.ndarray, domains: np.ndarray) -> None:
+    table = PredictionTable(logits.astype(np.float32), labels, domains, np.arange(len(labels)))
+    table.save(RunDirectory(path).predictions_file("test"))
+
+
+def test_one_domain_one_seed(make_run, runs: Path) -> None:
+    path = make_run("agg", "photo", acc_u=0.6)
+    set_pairs(path, [[0.6] * 8, [0.9] * 8, [0.7] * 8], [[50] * 8] * 3)
+    said = headline(context_of(runs))
+    assert said.main == (
+        "On photo, a domain that it has never seen, the model (agg) is right for 60 of 100 images (400 test images; "
+        "one seed)."
+    )
+    assert said.more == (
+        "On the domains that it was trained on, it is right for 80 of 100: a new domain costs it 20 points.",
+    )
+
+
+def test_too_few_images_come_first(make_run, runs: Path) -> None:
+    path = make_run("agg", "photo", acc_u=0.5)
+    set_pairs(path, [[0.5] * 8, [0.6] * 8, [0.6] * 8], [[2] * 8, [50] * 8, [50] * 8])
+    assert "(16 test images: too few to rely on it; one seed)" in headline(context_of(runs)).main
+    first, *_ = advice(runs).items()
+    assert first[0] == "Test on more images before you decide anything."
+    assert "rests on 16 images: chance alone moves it by about 22 points" in first[1]
+
+
+def test_one_seed_is_never_called_a_winner(make_run, runs: Path) -> None:
+    make_run("agg", acc_u=0.2)
+    make_run("dc", acc_u=0.9)
+    said = advice(runs)
+    assert "Take dc for now, and train it and agg with three or more seeds." in said
+    assert not any(action.startswith("Use ") for action in said)
+
+
+def test_too_few_pairs_are_not_called_equal(make_run, runs: Path) -> None:
+    for seed in (0, 1, 2):
+        make_run("agg", seed=seed, acc_u=0.5, parameters=10)
+        make_run("dc", seed=seed, acc_u=0.6, parameters=10_000)
+    said = advice(runs)
+    assert (
+        "too few paired runs to be sure that it beats agg"
+        in said["Take dc for now, and add seeds or held-out domains."]
+    )
+
+
+def grid(make_run, better: float, parameters: int) -> None:
+    """Ten seeds; dc is better by `better` on average, agg has 1000 parameters."""
+    noise = np.random.default_rng(0).normal(0, 0.01, 10)
+    for seed in range(10):
+        make_run("agg", seed=seed, acc_u=0.5, parameters=1000)
+        make_run("dc", seed=seed, acc_u=0.5 + better + noise[seed] - noise.mean(), parameters=parameters)
+
+
+def test_enough_pairs_decide(make_run, runs: Path) -> None:
+    grid(make_run, 0.1, 2000)
+    assert advice(runs)["Use dc."] == "Over paired runs it is better than every other method here."
+
+
+def test_of_equals_the_smaller_is_advised(make_run, runs: Path) -> None:
+    grid(make_run, 0.0005, 2000)
+    reason = advice(runs)["Take agg, the smallest of those that do as well."]
+    assert reason == ("The runs show no difference between dc, agg. Of these, it has 1.00 k parameters, dc 2.00 k.")
+
+
+def test_what_to_collect(make_run, runs: Path) -> None:
+    summary = {"many": 0.9, "few": 0.3, "seen_pairs": 0.9, "unseen_pairs_sources": 0.5}
+    path = make_run("agg", "photo", acc_u=0.4, summary=summary)
+    set_pairs(path, [[0.4] * 8, [0.9] * 8, [0.9] * 8], [[50] * 8] * 3)
+    said = advice(runs)
+    domains = said["Collect images from more domains, above all from where the model will be used."]
+    assert domains == "On a new domain it is right for 40 of 100 images instead of 90."
+    rare = said["Collect more images of the rare classes."]
+    assert rare.startswith(
+        "With fewer than 20 training images it is right for 30 of 100 images, otherwise for up to 90."
+    )
+    assert "_under" in rare  # the last class has the lowest accuracy
+    missing = said["Collect the classes that are missing in some domains."]
+    # sketch 90 0 40 10 0 5 1 0 and art 70 50 0 12 6 0 3 2
+    assert missing.endswith(
+        "Training images from one domain only: bee, <script>alert(1)</script>, $x_1$, 🦊 and 1 more."
+    )
+    assert "Train a second method, such as bsce." in said
+
+
+def test_small_gaps_give_no_advice(make_run, runs: Path) -> None:
+    path = make_run("agg", "photo", acc_u=0.85, summary={"many": 0.9, "few": 0.85, "medium": 0.9, "ece": 0.01})
+    set_pairs(path, [[0.85] * 8, [0.9] * 8, [0.9] * 8], [[50] * 8] * 3)
+    assert list(advice(runs)) == ["Train a second method, such as bsce."]
+
+
+def test_unknown_and_confidence_are_those_of_the_stored_predictions(make_run, runs: Path) -> None:
+    """art held out: class 7 is open. Of 40 open images, 30 are below the threshold of 0.2, and 15 of 60 known ones."""
+    path = make_run("agg", "art_&_co", acc_u=0.5)
+    metrics = RunDirectory(path).read_metrics()
+    metrics["choices"]["h_fixed"] |= {"threshold": 0.2, "temperature": 1.0}
+    RunDirectory(path).write_metrics(metrics)
+    labels = np.array([0] * 60 + [7] * 40)
+    logits = np.zeros((100, 8))
+    logits[:45, 0], logits[45:60, 1] = 9.0, 0.1  # 45 right and sure, 15 wrong and unsure
+    logits[60:90, 2], logits[90:, 2] = 0.1, 9.0
+    store_predictions(path, logits, labels, np.full(100, 2))
+    context = context_of(runs)
+    shares = unknown_shares(context, "agg")
+    assert shares is not None
+    assert (shares.open_called, shares.known_called, shares.open_images) == (75, 25, 40)
+    assert shares.too_few  # 40 images: ± 13 points
+    said = headline(context).more[-1]
+    assert "Shown 40 images of classes that it does not know, it says 'unknown' to 75 of 100" in said
+    assert said.endswith("These are too few images to rely on it.")
+    # 45 of 60 at 100 %, 15 at 14 %: it claims 78 % and is right for 75 %
+    assert "Do not read its confidence as a probability." not in advice(runs)
+    (view,) = mistakes_views(context)
+    assert (view.images, view.wrong, view.note) == (60, 15, NO_PICTURES)
+    assert [(p.truth, p.predicted, p.count, p.images) for p in view.pairs] == [("ant", "bee", 15, 60)]
+
+
+def test_without_a_held_out_domain(make_run, runs: Path) -> None:
+    make_run("agg", None, acc_u=None)
+    said = headline(context_of(runs))
+    assert said.main.startswith("On test images of all domains, the model (agg) is right for 50 of 100")
+    assert "hold one out" in said.more[0]
+    assert "Hold out a domain." in advice(runs)
+
+
+def test_accuracy_in_each_domain(make_run, runs: Path) -> None:
+    for held_out in ("photo", "sketch"):
+        path = make_run("agg", held_out, acc_u=0.5)
+        set_pairs(path, [[0.5] * 8, [0.25] * 8, [1.0] * 4 + [0.0] * 4], [[50] * 8, [50] * 8, [10] * 4 + [30] * 4])
+    dataset: Dataset = collect([runs]).datasets[0]
+    photo, sketch, art = domain_rows(dataset, ["agg"])
+    assert [(row.domain, row.images) for row in (photo, sketch, art)] == [
+        ("photo", 400),
+        ("sketch", 400),
+        ("art_&_co", 160),
+    ]
+    assert (photo.never_seen[0].mean, photo.trained_on[0].mean) == pytest.approx((50, 50))
+    assert (art.never_seen[0].mean, art.trained_on[0].mean) == (None, pytest.approx(25))
+    assert source_accuracy(dataset.rows["agg"]) == pytest.approx((25 + 25 + 50 + 25) / 4)
