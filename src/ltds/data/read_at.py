@@ -41,7 +41,7 @@ class OpenFile:
     def read(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """The array that starts `offset` bytes after the beginning of the file."""
         array = np.empty(shape, dtype)
-        left = memoryview(array.reshape(-1).view(np.uint8))
+        left = array.reshape(-1).view(np.uint8).data
         try:
             while left and (count := self._read_into(left, offset)):
                 left, offset = left[count:], offset + count
