@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +22,7 @@ from markdown_dialect import for_site  # noqa: E402
 LINK = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]`]|`[^`]*`)*)\]\((?P<target>[^)\s]+)\)")
 AS_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "README.md": "index.md"}
 COPIED = ("results", "examples", "configs")
+LOADED = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=["']?https?://[^>]*>""")
 
 
 def on_config(config: Any) -> None:
@@ -55,6 +57,14 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """The page in the dialect of the site, with links that leave docs/ pointing to the copies."""
     return for_site(LINK.sub(lambda link: _inside(link, page.file.src_uri), markdown))
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Refuse a page that loads something from the web. Links that a reader may follow are fine."""
+    loaded = [tag for tag in LOADED.findall(output) if 'rel="canonical"' not in tag]
+    if loaded:
+        raise PluginError(f"{page.file.src_uri} loads {loaded[0]}. The site must work without a network.")
+    return output
 
 
 def _inside(link: re.Match[str], page: str) -> str:
