@@ -57,7 +57,8 @@ def main() -> None:
         check(tree)
         sample = choose(tree, options.rooms.split(","), options.count, options.seed)
         bench = Bench(tree)
-        rows: dict[str, dict[str, Any]] = {}
+        rows = {fault.key: known[fault.key] for fault in sample if fault.key in known}
+        sample.sort(key=lambda fault: fault.key in known and not known[fault.key]["noticed_by"])  # new ones first
         for number, fault in enumerate(sample, 1):
             digest = hashlib.sha256((tree / fault.file).read_bytes()).hexdigest()[:12]
             row = known.get(fault.key)

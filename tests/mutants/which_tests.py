@@ -18,7 +18,6 @@ GENERAL = {
         "tests/unit/engine/test_engine.py",
         "tests/unit/engine/test_what_is_evaluated.py",
         "tests/unit/engine/test_training_options.py",
-        "tests/resume/test_resume.py",
     ],
 }
 GOLDEN = "tests/golden/test_golden.py::test_thirty_steps_are_as_they_were"
