@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder to work in")
     parser.add_argument("--pages", nargs="*", help="names of pages (default: all with commands)")
     options = parser.parse_args()
-    drawn = (options.work / "bestiary").resolve()  # once for all pages
+    drawn = (options.work / "shared" / "bestiary").resolve()  # once for all pages
     subprocess.run([LTDS, "-q", "data", "build", "bestiary", "--out", str(drawn)], check=True)
     outcomes: list[str] = []
     for page in sorted((ROOT / "docs").glob("*.md")):
