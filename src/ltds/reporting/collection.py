@@ -13,6 +13,7 @@ from ltds.reporting.dataset import Dataset
 from ltds.reporting.grouping import group_runs
 from ltds.reporting.run import Run, read_run
 
+SHOWN = 3  # problems in an error
 DEPTH = 4  # levels of folders, as in out/dataset/method/held-out/seed
 
 
@@ -97,7 +98,10 @@ def _trained_test_images(datasets: Iterable[Dataset]) -> Iterator[str]:
 
 def _no_runs(paths: list[Path], problems: list[str]) -> str:
     given = ", ".join(f"'{path}'" for path in paths) or "no path"
-    reasons = " ".join(problems) or "nothing was given."
+    shown, more = problems[:SHOWN], len(problems) - SHOWN
+    reasons = " ".join(shown) or "nothing was given."
+    if more > 0:
+        reasons += f" And {more} more such."
     return (
         f"Expected {given} to be or to contain finished, evaluated run directories, but got none: {reasons} "
         "Make one with 'ltds train', evaluate it with 'ltds evaluate RUN', then type 'ltds report RUN'."

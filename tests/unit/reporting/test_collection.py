@@ -266,3 +266,11 @@ def test_report_never_imports_a_model() -> None:
                 assert name != "matplotlib.pyplot", file  # it keeps every figure in a global list
                 allowed = ("ltds.core", "ltds.reporting", "ltds.evaluation")
                 assert not name.startswith("ltds") or name.startswith(allowed), (file, name)
+
+
+def test_many_problems_of_one_kind_are_counted_not_listed(make_run) -> None:
+    runs = [make_run(f"old{i}") for i in range(6)]
+    for run in runs:
+        (run / "metrics.json").write_text('{"version": 1}')
+    with pytest.raises(DataError, match=r"And 3 more such\."):
+        collect(runs)
