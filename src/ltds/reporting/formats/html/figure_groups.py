@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ltds.reporting.figures import FIGURES, drawings
+from ltds.reporting.figures import FIGURES
 from ltds.reporting.figures.context import FigureContext, ReportFigure
+from ltds.reporting.figures.parallel import drawn_figures
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -55,15 +56,15 @@ class FigureGroup:
 def figure_groups(
     context: FigureContext, figures: Sequence[ReportFigure] = FIGURES, first: int = 0
 ) -> tuple[FigureGroup, ...]:
-    """The figures that are always visible, then the other groups; a figure is freed as soon as it is converted.
+    """The figures that are always visible, then the other groups.
 
     `first`: number of the first figure, so that ids stay unique in a page.
     """
     from markupsafe import Markup
 
     groups: dict[str, list[PageFigure]] = {"": []}
-    for number, d in enumerate(drawings(context, figures), first):
-        figure = PageFigure(Markup(d.html(number)), d.title, d.caption, d.method, d.held_out)
+    for d in drawn_figures(context, figures, first):
+        figure = PageFigure(Markup(d.element), d.title, d.caption, d.method, d.held_out)
         groups.setdefault(d.group, []).append(figure)
     many = sum(map(len, groups.values())) > MANY_FIGURES
     return tuple(FigureGroup(name, tuple(members), many and name != "") for name, members in groups.items() if members)

@@ -1,0 +1,84 @@
+"""The figures of a page, drawn by several processes: for many runs matplotlib takes many seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ltds.core.parallel import run_chunks
+from ltds.core.processor import cores
+from ltds.core.progress import Advance
+from ltds.reporting.figures import cost, embedding_map, frechet, open_set, reliability, training
+from ltds.reporting.figures.context import FigureContext, ReportFigure
+from ltds.reporting.figures.drawing import Drawing
+
+WORTH_PROCESSES = 20  # runs: with fewer, starting processes takes as long as drawing
+NUMBERS = 1000  # reserved for the drawings of one figure, so that no process needs to know how many the others make
+# Figures that are drawn in one process, because they read the same files. The ones that take longest come first.
+TOGETHER: tuple[tuple[ReportFigure, ...], ...] = (
+    (embedding_map.draw,),
+    (cost.draw, frechet.draw, training.draw),
+    (open_set.draw, reliability.draw),
+)
+
+Chunk = tuple[tuple[int, ReportFigure], ...]  # figures with their places in the page
+
+
+@dataclass(frozen=True)
+class DrawnFigure:
+    """A drawing as an element of a page, with its words."""
+
+    element: str
+    title: str
+    caption: str
+    group: str
+    method: str
+    held_out: str
+
+
+def drawn_figures(context: FigureContext, figures: Sequence[ReportFigure], first: int) -> Iterator[DrawnFigure]:
+    """All figures for which the runs have data, in order. `first`: number of the first, for ids unique in a page."""
+    runs = sum(map(len, context.dataset.rows.values()))
+    placed = tuple(enumerate(figures))
+    if runs < WORTH_PROCESSES or cores() == 1:
+        for one in placed:
+            for _, members in draw_chunk(context, first, (one,)):
+                yield from members
+        return
+    chunks = [*_chunks(placed)]
+    found: dict[int, list[DrawnFigure]] = {}
+    for _, results in run_chunks(partial(draw_chunk, context, first), chunks, cores(), _unseen, take_part=True):
+        found.update(results)
+    for place, figure in placed:
+        if place not in found:  # from outside the package: its function may not be known to another process
+            found.update(draw_chunk(context, first, ((place, figure),)))
+        yield from found[place]
+
+
+def draw_chunk(
+    context: FigureContext, first: int, chunk: Chunk, advance: Advance | None = None
+) -> list[tuple[int, list[DrawnFigure]]]:
+    """The drawings of these figures, by the place of the figure; each is freed as soon as it is converted."""
+    return [
+        (place, [_converted(d, first + NUMBERS * place + i) for i, d in enumerate(figure(context))])
+        for place, figure in chunk
+    ]
+
+
+def _chunks(placed: Sequence[tuple[int, ReportFigure]]) -> Iterator[Chunk]:
+    own = [(place, figure) for place, figure in placed if figure.__module__.startswith("ltds.reporting.figures.")]
+    for together in TOGETHER:
+        if chunk := tuple((place, figure) for place, figure in own if figure in together):
+            yield chunk
+    alone = [figure for together in TOGETHER for figure in together]
+    yield from (((place, figure),) for place, figure in own if figure not in alone)
+
+
+def _converted(drawing: Drawing, number: int) -> DrawnFigure:
+    words = (drawing.title, drawing.caption, drawing.group, drawing.method, drawing.held_out)
+    return DrawnFigure(drawing.html(number), *words)
+
+
+def _unseen(amount: int = 1, note: str = "") -> None:
+    """Progress that nobody watches."""
