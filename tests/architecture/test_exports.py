@@ -13,7 +13,7 @@ from repository import MODULES, ROOT, SOURCE, is_type_checking, tree
 import ltds
 
 PACKAGES = [".".join(("ltds", *f.parent.relative_to(SOURCE).parts)) for f in MODULES if f.name == "__init__.py"]
-PUBLIC = ["ltds", "ltds.losses", "ltds.stats", "ltds.nn", "ltds.evaluation"]
+PUBLIC = ["ltds", "ltds.losses", "ltds.stats", "ltds.nn", "ltds.evaluation", "ltds.sklearn"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 

@@ -153,7 +153,7 @@ def _plain(name: str) -> str:
 
 
 def _refuse_training_images(model: Model, manifest: Manifest, split: str) -> None:
-    if split == "all" and manifest.checksum == model.stored.data_checksum:
+    if split == "all" and model.stored.data_checksum in (manifest.identity, manifest.checksum):
         raise ConfigError(
             f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most of "
             "its images were trained on. Evaluate its test images only.",

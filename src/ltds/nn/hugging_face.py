@@ -8,6 +8,8 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,14 +107,15 @@ def _load(model: nn.Module, folder: Path) -> None:
             f"'{folder}' has no {WEIGHTS}: the backbone starts from random weights.", LtdsWarning, stacklevel=2
         )
         return
-    loaded, report = type(model).from_pretrained(  # type: ignore[attr-defined]
-        folder,
-        config=model.config,
-        use_safetensors=True,
-        local_files_only=True,
-        trust_remote_code=False,
-        output_loading_info=True,
-    )
+    with _silent(imported("transformers", "hf:FOLDER")):
+        loaded, report = type(model).from_pretrained(  # type: ignore[attr-defined]
+            folder,
+            config=model.config,
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise CheckpointError(
@@ -120,6 +123,21 @@ def _load(model: nn.Module, folder: Path) -> None:
             f"as {missing[:3]}. Restore the folder."
         )
     model.load_state_dict(loaded.float().state_dict())
+
+
+@contextmanager
+def _silent(transformers: Any) -> Iterator[None]:
+    """No bars and no reports of weights that features do not need."""
+    logging = transformers.utils.logging
+    loudness, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(loudness)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def _read(file: Path) -> dict[str, Any] | None:

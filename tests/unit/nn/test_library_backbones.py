@@ -52,11 +52,13 @@ def normalised(pixels: Tensor) -> Tensor:
     return (pixels - mean) / std
 
 
-def test_a_folder_gives_the_features_of_its_own_library(folder: Path) -> None:
+def test_a_folder_gives_the_features_of_its_own_library(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from transformers import ViTForImageClassification
 
     pixels = torch.rand(3, 3, 16, 16)
+    capfd.readouterr()
     backbone = build_backbone(settings(f"hf:{folder}")).eval()
+    assert capfd.readouterr() == ("", ""), "it loads without a word"
     original = ViTForImageClassification.from_pretrained(folder).eval()
     with torch.no_grad():
         wanted = original.vit(pixel_values=(pixels - 0.5) / 0.5).last_hidden_state[:, 0]
@@ -138,6 +140,7 @@ def test_train_with_a_folder_and_use_the_model_without_it(folder: Path, toy: Man
     assert str(tmp_path) not in text
     assert str(folder) not in text
     assert (ltds.load_model(tmp_path / "model").logits(images) == wanted).all()
+    assert ltds.export(run.path, tmp_path / "onnx", to="onnx").difference < 1e-4
     file = ltds.extract_features(toy, backbone=f"hf:{folder}", size=16, out=tmp_path / "features.npz")
     run = ltds.train(
         toy,
