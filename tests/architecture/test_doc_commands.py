@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
 from documents import BLOCKS, COMMANDS, Block, CommandLine, commands_in
-from repository import ROOT, find
+from repository import PAGES, ROOT, find
 
+import ltds
 from ltds.benchmark.grid import Grid
 from ltds.cli.main import app
 from ltds.core.config import parse, parse_overrides
@@ -84,6 +88,38 @@ def test_settings_exist_and_take_these_values(line: CommandLine) -> None:
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "python"], ids=str)
 def test_python_compiles(block: Block) -> None:
     compile(block.text, str(block), "exec")
+
+
+def calls(code: str) -> Iterator[tuple[str, ast.Call]]:
+    """(name, call) for each call of `ltds.name(...)`."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            if isinstance(owner, ast.Name) and owner.id == "ltds":
+                yield node.func.attr, node
+
+
+def accepted(name: str, call: ast.Call) -> None:
+    """Whether the public function takes these arguments; TypeError where it does not."""
+    assert name in ltds.__all__, f"there is no ltds.{name}"
+    words = {keyword.arg: None for keyword in call.keywords if keyword.arg}
+    inspect.signature(getattr(ltds, name)).bind_partial(*call.args, **words)
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "python"], ids=str)
+def test_calls_in_python_blocks_are_accepted(block: Block) -> None:
+    for name, call in calls(block.text):
+        accepted(name, call)
+
+
+def test_calls_in_running_text_are_accepted() -> None:
+    checked = 0
+    for page in PAGES:
+        for code in re.findall(r"`(ltds\.[a-z_]+\([^`]*\))[^`]*`", page.read_text(encoding="utf-8")):
+            for name, call in calls(code.replace("(..., ", "(None, ").replace("(...)", "()")):
+                accepted(name, call)
+                checked += 1
+    assert checked >= 5
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.language in ("toml", "json")], ids=str)
