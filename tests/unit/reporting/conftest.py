@@ -13,6 +13,8 @@ import pytest
 
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
+from ltds.evaluation.table import PredictionTable
+from ltds.evaluation.thumbnails import save_thumbnails
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.formats.html.page import write_page
 
@@ -165,5 +167,37 @@ def report_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(folder / "runs", "<script>alert(1)</script>", dataset='other "&" <b>')
     (write_run(folder / "runs", "late") / "DONE").unlink()
     out = folder / "out" / "report.html"
+    write_page(collect([folder / "runs"]), out)
+    return out
+
+
+def give_images(path: Path, images: list[list[int]]) -> None:
+    """Let the run say that it was tested on these images, (domains, classes)."""
+    run = RunDirectory(path)
+    metrics = run.read_metrics()
+    metrics["pairs"]["images"] = images
+    run.write_metrics(metrics)
+
+
+@pytest.fixture(scope="session")
+def wide_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of seven methods and three held-out domains, with 4 test images of the class that is open without art.
+
+    The compared methods 6, 0 and 1 have predictions and pictures.
+    """
+    folder = tmp_path_factory.mktemp("wide")
+    rng = np.random.default_rng(0)
+    labels, domains = rng.integers(0, 7, 60), np.arange(60) % 3
+    table = PredictionTable(rng.normal(size=(60, 8)).astype(np.float32), labels, domains, np.arange(60))
+    pictures = {row: rng.integers(0, 255, (24, 24, 3), dtype=np.uint8) for row in range(60)}
+    for m in range(7):
+        for held_out in DOMAINS:
+            for seed in (0, 1) if m < 2 else (0,):
+                path = write_run(folder / "runs", f"method {m}", held_out, seed, 0.3 + 0.05 * m)
+                give_images(path, [[50] * 7 + [1], [50] * 7 + [1], [50] * 7 + [2]])
+                if m in (0, 1, 6):
+                    table.save(RunDirectory(path).predictions_file("test"))
+                    save_thumbnails(RunDirectory(path).thumbnails_file, pictures)
+    out = folder / "report.html"
     write_page(collect([folder / "runs"]), out)
     return out

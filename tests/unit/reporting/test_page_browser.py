@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -215,4 +216,100 @@ def test_without_scripts_everything_is_there(browser: Browser, report_page: Path
     page.locator("#dataset-2 summary", has_text="Training of each method").click()
     assert page.locator("#dataset-2 .switch").last.locator("figure:visible").count() == 2
     assert page.locator(".chooser:visible, .arrow:visible").count() == 0
+    visit.context.close()
+
+
+def test_no_table_is_cut_at_1280_pixels(browser: Browser, wide_page: Path) -> None:
+    visit = Visit(browser, wide_page)
+    visit.page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+    cut = visit.page.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter((part) => part.scrollWidth > part.clientWidth)"
+        ".map((part) => part.innerText.slice(0, 60))"
+    )
+    assert cut == []
+    assert visit.wide() == 1280
+    captions = visit.page.locator("#dataset-1 caption").all_inner_texts()[:5]
+    names = ("Acc-U", "Macro-U", "Acc", "Macro", "H oracle")  # the last class has few test images: they are uneven
+    assert captions == [f"{name} on each held-out domain" for name in names]
+    assert visit.complaints == []
+    visit.context.close()
+
+
+def test_numbers_of_too_few_images_are_grey_and_say_why(browser: Browser, wide_page: Path) -> None:
+    visit = Visit(browser, wide_page)
+    table = visit.page.locator("#dataset-1 table", has_text="H oracle on each held-out domain")
+    few = table.locator("td.too-few")
+    assert few.count() == 7  # art only: the others have no open class
+    assert (few.first.get_attribute("title") or "").startswith("Too few images to trust it: 4 open images; chance")
+    assert "‡" in few.first.inner_text()
+    colour = "(cell) => getComputedStyle(cell).color"
+    assert few.first.evaluate(colour) != table.locator("td:not(.too-few)").nth(1).evaluate(colour)
+    assert "4 open" in table.locator("tfoot").inner_text()
+    visit.context.close()
+
+
+SHOWN_METHODS = """(part) => [...new Set([...part.querySelectorAll("svg [data-method]")]
+  .filter((group) => group.getBoundingClientRect().width).map((group) => group.dataset.method))].sort()"""
+
+
+def test_filters_hide_methods_within_figures(browser: Browser, wide_page: Path) -> None:
+    visit = Visit(browser, wide_page)
+    page = visit.page
+    everyone = [f"method {m}" for m in range(7)]
+    figure = page.locator("figure", has_text="Accuracy from head to tail")
+    assert figure.evaluate(SHOWN_METHODS) == everyone
+    page.get_by_text("Show only some runs").click()
+    for name in ("method 1", "method 2"):
+        page.get_by_role("checkbox", name=name).check()
+    assert figure.evaluate(SHOWN_METHODS) == ["method 1", "method 2"]
+    assert page.locator("figure.mistakes:visible p bdi").first.inner_text() == "method 1"
+    page.locator("#dataset-1 summary", has_text="Accuracy of each class in each domain").click()
+    matrices = page.locator("#dataset-1 .switch", has_text="Held-out domain").locator("figure:visible h3")
+    assert matrices.all_inner_texts() == ["method 1, held out: photo", "method 2, held out: photo"]
+    assert page.locator("table.domains th[scope='colgroup']:visible").all_inner_texts() == ["method 1", "method 2"]
+    page.get_by_role("button", name="Show everything").click()
+    assert figure.evaluate(SHOWN_METHODS) == everyone
+    assert matrices.count() == 7  # every method has its own, not the first four
+    assert visit.complaints == []
+    visit.context.close()
+
+
+def test_a_drawing_is_cut_to_what_the_filter_leaves(browser: Browser, wide_page: Path) -> None:
+    visit = Visit(browser, wide_page)
+    page = visit.page
+    page.locator("#dataset-1 summary", has_text="Open classes and calibration").click()
+    drawing = page.locator("figure", has_text="Reliability").locator("svg")
+    whole = drawing.get_attribute("viewBox")
+    page.get_by_text("Show only some runs").click()
+    page.get_by_role("checkbox", name="method 6").check()
+    assert drawing.evaluate(SHOWN_METHODS.replace("svg [", ":scope [")) == ["method 6"]
+    left = [float(number) for number in (drawing.get_attribute("viewBox") or "").split()]
+    assert left[2] < float((whole or "").split()[2]) / 2  # one of three panels
+    page.get_by_role("button", name="Show everything").click()
+    assert drawing.get_attribute("viewBox") == whole
+    visit.context.close()
+
+
+def test_the_gallery_shows_the_surest_mistakes(browser: Browser, wide_page: Path) -> None:
+    visit = Visit(browser, wide_page)
+    gallery = visit.page.locator("figure.mistakes:visible .gallery")
+    loaded = gallery.locator("img").evaluate_all("(all) => all.map((one) => one.complete ? one.naturalWidth : 0)")
+    assert 1 < len(loaded) <= 18
+    assert set(loaded) == {24}
+    sure = [float(text.split()[-3]) for text in gallery.locator(".sure").all_inner_texts()]
+    assert sure == sorted(sure, reverse=True)
+    assert set(gallery.locator(".where").all_inner_texts()) == {"photo"}  # the held-out domain
+    visit.context.close()
+
+
+def test_labels_of_a_matrix_do_not_touch(browser: Browser, wide_page: Path) -> None:
+    visit = Visit(browser, wide_page)
+    visit.page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+    boxes = visit.page.locator(".figure-group .switch figure:visible .card svg").first.evaluate(
+        "(svg) => [...svg.querySelectorAll('text')].map((text) => text.getBoundingClientRect().toJSON())"
+    )
+    assert len(boxes) == 2 + 3 + 8  # the scale, the domains, the classes
+    for a, b in combinations(boxes, 2):
+        beside = a["right"] <= b["left"] + 1 or b["right"] <= a["left"] + 1
+        assert beside or a["bottom"] <= b["top"] + 1 or b["bottom"] <= a["top"] + 1
     visit.context.close()
