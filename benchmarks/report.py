@@ -20,6 +20,7 @@ import numpy as np
 
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
+from ltds.evaluation.protocol import VERSION
 from ltds.reporting.glossary import METRICS
 
 CLASSES = tuple(f"class {c}" for c in range(50))
@@ -55,7 +56,7 @@ def metrics(task: Task, rng: np.random.Generator) -> dict[str, Any]:
     accuracy = rng.random((len(DOMAINS), len(CLASSES)))
     classes = zip(CLASSES, task.class_counts.tolist(), accuracy.mean(axis=0).tolist(), strict=True)
     return {
-        "version": 1,
+        "version": VERSION,
         "task": {"name": task.name, "held_out": task.held_out},
         "choices": {},
         "summary": {key: float(rng.random()) for key in METRICS},

@@ -56,8 +56,8 @@ class Batch:
     def _chosen(self, samples: NDArray[np.int64]) -> Batch:
         """The samples at these positions."""
         index = torch.from_numpy(samples).to(self.domains.device, non_blocking=True)
-        tensors = (self.images, self.labels, self.domains, self.rows)
-        return Batch(*(tensor[index] for tensor in tensors), domains_here=self._host_domains[samples])
+        images, labels, domains, rows = (t[index] for t in (self.images, self.labels, self.domains, self.rows))
+        return Batch(images, labels, domains, rows, self._host_domains[samples])
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,8 @@ class Loader:
         domains = self._sources[self._manifest.domain_ids[rows]]
         assert (domains >= 0).all(), "the sampler drew rows of the held-out domain"
         labels = self._manifest.labels[rows]
-        columns = (torch.from_numpy(column) for column in (labels, domains, rows))
-        return Batch(*(_to_device(tensor, self._device) for tensor in (images, *columns)), domains_here=domains)
+        y, d, r = (_to_device(torch.from_numpy(column), self._device) for column in (labels, domains, rows))
+        return Batch(_to_device(images, self._device), y, d, r, domains)
 
     def batches(self, start: int, stop: int, threads: int | None = None) -> Iterator[Batch]:
         """The batches of steps start..stop-1, made in advance by up to `threads` threads.

@@ -35,15 +35,15 @@ class BackboneAutocast:
             hook.remove()
         delattr(method, _ATTRIBUTE)
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def enter(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
         device = next((x.device.type for x in arguments if isinstance(x, Tensor)), "cpu")
         # Its cache of cast weights would outlive an inner step, which uses other weights.
         context = torch.autocast(device, torch.bfloat16, cache_enabled=False)
         self._entered.setdefault(threading.get_ident(), []).append(context)
-        context.__enter__()
+        context.__enter__()  # type: ignore[no-untyped-call]
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def leave(self, module: nn.Module, arguments: tuple[Any, ...], output: Any) -> Any:
         contexts = self._entered[threading.get_ident()]
         contexts.pop().__exit__(None, None, None)
