@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the order in which faults are tried")
     parser.add_argument("--rooms", default=",".join(ROOMS), help="packages of src/ltds, e.g. losses,stats")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "mutants.json", help="file of the outcome")
+    parser.add_argument("--survivors", action="store_true", help="only try those again that survived before")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped. The same command goes on."))  # removes the copy
     record: dict[str, Any] = json.loads(options.out.read_text()) if options.out.is_file() else {}
@@ -58,6 +59,8 @@ def main() -> None:
         sample = choose(tree, options.rooms.split(","), options.count, options.seed)
         bench = Bench(tree)
         rows = {fault.key: known[fault.key] for fault in sample if fault.key in known}
+        if options.survivors:
+            sample = [fault for fault in sample if fault.key in known and not known[fault.key]["noticed_by"]]
         sample.sort(key=lambda fault: fault.key in known and not known[fault.key]["noticed_by"])  # new ones first
         for number, fault in enumerate(sample, 1):
             digest = hashlib.sha256((tree / fault.file).read_bytes()).hexdigest()[:12]

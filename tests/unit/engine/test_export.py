@@ -103,6 +103,7 @@ def test_the_card_gives_results_with_their_images(run: RunDirectory, model: Mode
     assert shown in card
     assert "Trained on 38 images of 5 classes of the dataset toy, from 2 domains: ink (22), oil (16)." in card
     assert "so never named: fox" in card
+    assert "Where a number rests on fewer than 50 images, it says little." in card
     assert f"is below {model.threshold:.6g}" in card
 
 

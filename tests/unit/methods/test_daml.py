@@ -324,5 +324,7 @@ def test_bad_settings(toy: Manifest) -> None:
             parse(DamlConfig, idle)
     with pytest.raises(ConfigError):
         parse(DamlConfig, {"warmup": 1.0})
+    for weights in ({"mix": 0.0}, {"meta_mix": 0.0}):  # one mixture is left that uses it
+        assert parse(DamlConfig, {"own_concentration": 0.5, "weights": weights}).own_concentration == 0.5
     with pytest.raises(ConfigError, match=r"at least 2 source domains for Daml .* has 1 \("):
         make(COUNTS[:1])
