@@ -53,8 +53,8 @@ def prepare(folder: Path, page: str) -> None:
     """The files that the commands of a page assume."""
     kinds = [0, 1, 2, 4]
     if page in WITHOUT_DOMAINS:
-        for kind in range(6):
-            draw(folder / "photos" / NAMES[kind], 0, kind, 60)
+        for kind in range(4):
+            draw(folder / "photos" / NAMES[kind], 0, kind, 140 - 10 * kind)
     else:
         for domain, name in enumerate(("north", "south", "night")):
             for kind in kinds:

@@ -158,7 +158,7 @@ def _counts(
     """
     aside = config.val_per_class + config.test_per_class
     left = whole - aside
-    n_max = config.n_max if config.n_max is not None else int(left.max())
+    n_max = config.n_max if config.n_max is not None else max(1, int(left.max()))
     n_min = config.n_min if config.n_min is not None else max(1, min(n_max, int(left.min())))
     train = longtail_counts(len(classes), n_max, n_min)[frequency_ranks(whole)]
     for_test = whole - train - config.val_per_class

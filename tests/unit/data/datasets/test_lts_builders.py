@@ -238,6 +238,12 @@ def test_too_few_images_name_the_class(zoo: Path, tmp_path: Path) -> None:
         awa2_lts.build(tmp_path / "a", zoo, small(n_max=24))
 
 
+def test_too_few_images_of_every_class_name_the_classes(zoo: Path, tmp_path: Path) -> None:
+    config = parse(LtsConfig, {"styles": ["classical:oil"], "val_per_class": 40, "test_per_class": 60})
+    with pytest.raises(DataError, match=r"100 images for validation and test.* too few for 'animal00' \(\d+\)"):
+        lts.build(tmp_path / "a", zoo / "JPEGImages", config, name="zoo")
+
+
 def published(made: Manifest, folder: Path) -> Path:
     """The authors' files for this dataset."""
     folder.mkdir()
