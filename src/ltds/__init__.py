@@ -12,8 +12,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ltds.core.processor import set_wait_policy
-
 if TYPE_CHECKING:
     from ltds.api import evaluate as evaluate
     from ltds.api import train as train
@@ -90,7 +88,7 @@ __all__ = ["__version__", *_MODULES]
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'ltds' has no attribute '{name}'")
-    set_wait_policy()  # most of them load torch
+    importlib.import_module("ltds.core.processor").set_wait_policy()  # before torch is loaded
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 
