@@ -36,7 +36,7 @@ def network_input(file: str) -> np.ndarray:
 
 def score(logits: np.ndarray) -> float:
     """The confidence that is compared with the threshold: softmax at the temperature of the model."""
-    return 1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum()
+    return float(1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum())
 
 
 def main(files: list[str]) -> None:

@@ -13,7 +13,7 @@ MODEL = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
 
 def score(logits: np.ndarray) -> float:
     """The confidence that is compared with the threshold: softmax at the temperature of the model."""
-    return 1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum()
+    return float(1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum())
 
 
 def main(file: str) -> None:
