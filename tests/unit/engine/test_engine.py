@@ -119,6 +119,7 @@ def test_a_run_leaves_all_that_comes_after_it_needs(toy: Manifest, tmp_path: Pat
         "model.json",
         "predictions/features.npz",
         "predictions/test.npz",
+        "predictions/thumbnails.npz",
         "predictions/val.npz",
         "task.json",
     ]
