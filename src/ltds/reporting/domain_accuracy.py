@@ -36,8 +36,11 @@ def domain_rows(dataset: Dataset, labels: Sequence[str]) -> list[DomainRow]:
 
 
 def source_accuracy(runs: Iterable[Run]) -> float | None:
-    """Mean accuracy in percent on the domains that the runs were trained on, each domain of a run counted once."""
-    values = [_accuracy(run, d)[0] for run in runs for d in run.task.sources]
+    """Mean accuracy in percent on the domains that the runs were trained on, each domain of a run counted once.
+
+    None if the test images of these domains include training images: then it says nothing.
+    """
+    values = [None if run.task.trained_in_test else _accuracy(run, d)[0] for run in runs for d in run.task.sources]
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -88,7 +89,8 @@ def _mismatch(metrics: RunMetrics, task: Task) -> str:
     if unknown:
         return f"the unknown class '{unknown[0]}'"
     pairs = metrics.pairs
-    for matrix in (pairs.accuracy, pairs.seen, *([pairs.images] if pairs.images else [])) if pairs else ():
+    matrices: list[Sequence[Sequence[object]]] = [pairs.accuracy, pairs.seen] if pairs else []
+    for matrix in [*matrices, pairs.images] if pairs and pairs.images else matrices:
         if len(matrix) != len(task.domains) or {len(row) for row in matrix} != {len(task.classes)}:
             return f"pairs that are not (domains, classes) = ({len(task.domains)}, {len(task.classes)})"
     return ""

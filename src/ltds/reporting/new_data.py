@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ltds.reporting.answer import isolated
 from ltds.reporting.recommendation import LARGE, NAMED, Advice
 from ltds.reporting.result_table import TableCell
 from ltds.reporting.sample_size import Sample, half_width
 
-if TYPE_CHECKING:
-    from ltds.engine.other_data import Judged
+
+class JudgedImage(Protocol):
+    """One image of the other dataset: its true class and domain, and what the model said."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def truth(self) -> str: ...
+    @property
+    def domain(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def best(self) -> str: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def known(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -141,13 +157,13 @@ def _is_low(cell: TableCell, overall: TableCell) -> bool:
     return known and (overall.mean or 0.0) - (cell.mean or 0.0) > LARGE
 
 
-def most_confident_mistakes(judged: Sequence[Judged], count: int, same: int) -> list[Judged]:
+def most_confident_mistakes(judged: Sequence[JudgedImage], count: int, same: int) -> list[JudgedImage]:
     """The surest wrong answers, at most `same` with the same true and predicted class. "unknown" for a known class is
     no answer, so it is not among them.
     """
     wrong = [one for one in judged if (one.best != one.truth if one.known else one.label != "unknown")]
     taken: dict[tuple[str, str], int] = {}
-    chosen: list[Judged] = []
+    chosen: list[JudgedImage] = []
     for one in sorted(wrong, key=lambda one: (-one.confidence, one.path)):
         pair = (one.truth, one.best)
         taken[pair] = taken.get(pair, 0) + 1

@@ -137,6 +137,8 @@ def _pairs(context: FigureContext, leader: str, found: Answer) -> Iterator[Advic
     if seen.mean is None or unseen.mean is None or seen.too_few or unseen.too_few or seen.mean - unseen.mean <= LARGE:
         return
     task = context.dataset.rows[leader][0].task
+    if task.trained_in_test:
+        return  # of the seen pairs, training images are right in any case
     alone = [task.classes[c] for c in np.flatnonzero((task.seen.sum(axis=0) == 1) & known_mask(task))]
     names = ", ".join(map(isolated, alone[:NAMED])) + (f" and {len(alone) - NAMED} more" if len(alone) > NAMED else "")
     one = f" Training images from one domain only: {names}." if alone else ""

@@ -76,13 +76,14 @@ def half_width(percent: float, images: int) -> float:
 
 
 def is_uneven(runs: Iterable[Run]) -> bool:
-    """Whether some known class has more than twice the test images of another one."""
+    """Whether some known class has more than twice the test images of another, in all or in the held-out domain."""
     for run in runs:
         if run.test_images is not None:
-            of_class = run.test_images.sum(axis=0)[known_mask(run.task)]
-            tested = of_class[of_class > 0]
-            if tested.size and tested.max() > 2 * tested.min():
-                return True
+            known = run.test_images[:, known_mask(run.task)]
+            for of_class in (known.sum(axis=0), known[_held_out(run)].sum(axis=0)):
+                tested = of_class[of_class > 0]
+                if tested.size and tested.max() > 2 * tested.min():
+                    return True
     return False
 
 

@@ -120,7 +120,9 @@ def test_runs_without_counts_are_not_marked(make_run, runs: Path) -> None:
 def test_macro_stands_beside_acc_where_test_images_are_uneven(make_run, runs: Path) -> None:
     path = make_run("agg")
     give_images(path, [[50] * 8, [50] * 8, [50] * 7 + [2]])
-    assert not is_uneven(collect([runs]).runs)  # 150 of each but the last, which has 102
+    assert not is_uneven(collect([runs]).runs)  # 150 of each but the last, which has 102; 50 of each in photo
+    give_images(path, [[50] * 7 + [2], [50] * 8, [50] * 8])
+    assert is_uneven(collect([runs]).runs)  # in photo, which is held out
     give_images(path, [[500] + [50] * 7, [50] * 8, [50] * 8])
     found = collect([runs])
     assert is_uneven(found.runs)

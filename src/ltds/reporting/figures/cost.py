@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -95,10 +95,10 @@ def _marks(
     methods: Sequence[str],
     spreads: Sequence[tuple[float, float] | None],
 ) -> None:
-    known = np.flatnonzero(np.isfinite(values) & np.isfinite(quality))
+    known = np.flatnonzero(np.isfinite(values) & np.isfinite(quality)).tolist()
     for m in known:
-        colour, _, marker = style(int(m))
-        shown = {"color": colour, "gid": tag(method=methods[m])}
+        colour, _, marker = style(m)
+        shown: dict[str, Any] = {"color": colour, "gid": tag(method=methods[m])}
         spread = spreads[m]
         if spread:
             axes.hlines(quality[m], *spread, linewidth=1.4, alpha=0.6, zorder=2, **shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def frechet(distances: Mapping[str, DomainDistances]) -> Figure:
     handles = []
     for i, (label, one) in enumerate(distances.items()):
         colour, dash, marker = style(i)
-        shown = {"color": colour, "gid": tag(method=label)}
+        shown: dict[str, Any] = {"color": colour, "gid": tag(method=label)}
         axes.fill_between(one.epochs, one.nearest, one.farthest, alpha=0.12, linewidth=0, **shown)
         handles += axes.plot(one.epochs, one.mean, dash, linewidth=1.8, marker=marker, markersize=3.5, **shown)
     axes.set_ylim(bottom=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ def frequency(
     handles = []
     for m, row in enumerate(accuracy[:, order] * 100):
         colour, dash, _ = style(m)
-        shown = {"color": colour, "gid": tag(method=methods[m])}
+        shown: dict[str, Any] = {"color": colour, "gid": tag(method=methods[m])}
         upper.scatter(range(len(row)), row, s=9, alpha=0.35, linewidths=0, rasterized=len(row) > 300, **shown)
         handles += upper.plot(running_mean(row, max(3, len(row) // 10)), dash, linewidth=1.8, **shown)
     upper.set_ylim(-2, 102)

@@ -102,8 +102,9 @@ def _scale(figure: Figure, image: AxesImage, axes: Axes) -> None:
 def _frame(axes: Axes, names: Sequence[str], named: bool) -> None:
     axes.set_facecolor(ABSENT)
     axes.spines[:].set_visible(False)
-    for label, side in zip(_end_labels(axes, len(names)), ("left", "right"), strict=True):
-        label.set_horizontalalignment(side)  # centred, the last would touch the first of the next panel
+    first, last = _end_labels(axes, len(names))
+    first.set_horizontalalignment("left")  # centred, the last would touch the first of the next panel
+    last.set_horizontalalignment("right")
     if named and len(names) <= NAMED:
         axes.set_yticks(range(len(names)), names, parse_math=False)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -120,8 +120,8 @@ def _validation_lines(axes: Axes, validation: Sequence[tuple[str, Curve]], domai
     for held_out, (steps, values) in validation:
         colour, _, symbol = style(domains.index(held_out))
         dash, marker = DASHES[drawn[held_out] % len(DASHES)], symbol if len(steps) < 2 else ""
-        shown = {"color": colour, "linewidth": 1.2, "marker": marker, "markersize": 3, "gid": tag(domain=held_out)}
-        (line,) = axes.plot(steps, values * 100, dash, **shown)
+        shown: dict[str, Any] = {"color": colour, "marker": marker, "gid": tag(domain=held_out)}
+        (line,) = axes.plot(steps, values * 100, dash, linewidth=1.2, markersize=3, **shown)
         first.setdefault(held_out, line)
         drawn[held_out] += 1
     return list(first.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ltds.core.files import write_text
 from ltds.evaluation.mistakes import SAME, SHOWN
@@ -14,6 +14,7 @@ from ltds.reporting.formats.html.mistakes import ConfusedPair, MistakePicture, M
 from ltds.reporting.formats.html.template import render_template
 from ltds.reporting.legend import FEW_IMAGES
 from ltds.reporting.new_data import (
+    JudgedImage,
     headline_sentences,
     most_confident_mistakes,
     new_data_advice,
@@ -21,15 +22,12 @@ from ltds.reporting.new_data import (
     shown_columns,
 )
 
-if TYPE_CHECKING:
-    from ltds.engine.other_data import Judged
-
 PAGE = "report.html"
 PAIRS = 10
 
 
 def write_new_data_page(
-    folder: Path, metrics: Mapping[str, Any], judged: Sequence[Judged], root: Path, model: str
+    folder: Path, metrics: Mapping[str, Any], judged: Sequence[JudgedImage], root: Path, model: str
 ) -> Path:
     """Write report.html into `folder`. `root`: the folder to which the paths of the judged images belong."""
     file = folder / PAGE
@@ -37,7 +35,7 @@ def write_new_data_page(
     return file
 
 
-def render_new_data(metrics: Mapping[str, Any], judged: Sequence[Judged], root: Path, model: str) -> str:
+def render_new_data(metrics: Mapping[str, Any], judged: Sequence[JudgedImage], root: Path, model: str) -> str:
     """The HTML of the page."""
     columns = shown_columns(metrics)
     main, more = headline_sentences(metrics)
@@ -63,7 +61,7 @@ def render_new_data(metrics: Mapping[str, Any], judged: Sequence[Judged], root: 
     )
 
 
-def _mistakes(judged: Sequence[Judged], root: Path, model: str) -> MistakesView:
+def _mistakes(judged: Sequence[JudgedImage], root: Path, model: str) -> MistakesView:
     known = [one for one in judged if one.known]
     images = Counter(one.truth for one in known)
     confused = Counter((one.truth, one.best) for one in known if one.best != one.truth)

@@ -50,6 +50,11 @@ class DatasetSection:
     figure_groups: tuple[FigureGroup, ...]
     classes: tuple[MethodColumns, ...]
 
+    @property
+    def trained_in_test(self) -> bool:
+        """Whether test images of the source domains were used in training, as the protocol of some datasets wants."""
+        return any(run.task.trained_in_test for runs in self.dataset.rows.values() for run in runs)
+
 
 def write_page(collection: Collection, out: Path, reference: str | None = None) -> None:
     """Write the page to `out`, whole or not at all."""
