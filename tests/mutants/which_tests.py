@@ -45,7 +45,7 @@ def _naming(root: Path, module: str) -> tuple[str, ...]:
     """The test files that import this module, or are called after it."""
     short = module.rpartition(".")
     pattern = re.compile(rf"{re.escape(module)}\b|from {re.escape(short[0])} import .*\b{re.escape(short[2])}\b")
-    rooms = ("unit", "properties", "resume")
+    rooms = ("unit", "properties", "resume", "ranks")
     files = [f for room in rooms for f in sorted((root / "tests" / room).rglob("test_*.py"))]
     named = tuple(f"test_{part}" for part in module.split(".")[2:])  # test_export also for ltds.engine.export.card
     return tuple(str(f.relative_to(root)) for f in files if f.stem.startswith(named) or pattern.search(f.read_text()))
