@@ -184,8 +184,8 @@ def _sizes(study: Study, rows: list[str]) -> str:
     commits = sorted({run["commit"][:7] for run in runs})
     record = f"[every run](RESULTS/{study.name}.json)"
     return (
-        f"{len(runs)} runs; {basis}commit {', '.join(commits)}; {record}. ± is the standard deviation over seeds of the "
-        "average."
+        f"{len(runs)} runs; {basis}commit {', '.join(commits)}; {record}. ± is the standard deviation over seeds of "
+        "the average."
     )
 
 

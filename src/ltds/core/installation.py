@@ -13,7 +13,6 @@ PURPOSES = {
     "figures": "the map of features in reports",
     "onnx": "export to ONNX",
     "ray": "benchmarks on a cluster",
-    "sklearn": "the scikit-learn classifier",
     "sklearn": "ltds.sklearn, a scikit-learn classifier",
     "tensorboard": "event files for TensorBoard",
     "text": "class embeddings from names",

@@ -67,7 +67,8 @@ def test_bsce_explained() -> None:
 def test_every_method_can_be_explained(name: str) -> None:
     text = said(name)
     assert all(citation[:40] in text for citation in METHODS[name].citations)
-    printed = {(n.table, n.label) for table in RESULTS for n in rows(table) if n.preset == name.removesuffix("-scratch")}
+    original = name.removesuffix("-scratch")
+    printed = {(n.table, n.label) for table in RESULTS for n in rows(table) if n.preset == original}
     assert text.count("\nPaper ") == len(printed)
 
 
