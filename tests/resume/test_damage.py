@@ -20,6 +20,7 @@ from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.start import resume_run
+from ltds.reporting.journal_file import read_journal
 from resuming import assert_same_outcome
 from toy import recorded, toy_session, write_dataset
 
@@ -182,6 +183,10 @@ def test_a_damaged_journal_line_costs_that_line(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.journal_file.write_bytes(b'{"step": 1}\n{"st\xff\x00p"\n[1]\n{"step": "2"}\n{"step": 3}\n{"step": 4')
     assert run.read_journal() == [{"step": 1}, {"step": 3}]
+    with run.journal_file.open("a") as stream:  # too deep for a parser
+        stream.write("\n" + "[" * 100_000 + '\n{"step": 5}')
+    assert run.read_journal() == list(read_journal(run.journal_file)) == [{"step": 1}, {"step": 3}, {"step": 5}]
+    assert run.last_line(0.0)[0] == 5
 
 
 def test_leftovers_of_killed_writers_are_removed(toy: Manifest, tmp_path: Path, straight: RunDirectory) -> None:

@@ -49,6 +49,10 @@ WHOLE = Amounts(kills=200, flips=12, mutations=400, examples=100, disks=24, race
 SHARE = Amounts(kills=30, flips=2, mutations=25, examples=5, disks=3, races=1)
 
 
+def scaled(amounts: Amounts, scale: float, kills: int) -> Amounts:
+    return Amounts(**{**{name: max(1, round(scale * n)) for name, n in vars(amounts).items()}, "kills": kills})
+
+
 def units(amounts: Amounts, folder: Path, journal: Journal) -> Iterator[tuple[str, Callable[[], Tally]]]:
     """Everything to do, as (name, work), in small pieces; `journal` knows how many kills there were so far."""
     data = write_dataset(folder / "data")
@@ -103,11 +107,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", action="store_true", help="the part that `make test` runs")
     parser.add_argument("--kills", type=int, default=WHOLE.kills, help="SIGKILLs in training")
+    parser.add_argument("--scale", type=float, default=1.0, help="everything else times this, such as 0.25")
     parser.add_argument("--state", type=Path, help="file that remembers what is done")
     words = parser.parse_args()
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    amounts = SHARE if words.share else Amounts(**{**vars(WHOLE), "kills": words.kills})
+    amounts = SHARE if words.share else scaled(WHOLE, words.scale, words.kills)
     rows = soak(amounts, words.state)
     print(table(rows))
     return 1 if any(row.faults for row in rows) else 0

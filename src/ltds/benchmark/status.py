@@ -58,7 +58,7 @@ def read_index(out: Path) -> list[IndexedCell]:
     try:
         rows: list[dict[str, Any]] = json.loads((out / INDEX).read_text(encoding="utf-8"))
         return [IndexedCell(RunDirectory(out / "runs" / r["run"]), r["method"], r["held_out"], r["seed"]) for r in rows]
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise ConfigError(
             f"Expected '{out}' to be the folder of a benchmark, but its {INDEX} cannot be read ({error}). "
             "Name the folder that the benchmark writes its output to."

@@ -169,7 +169,7 @@ class RunDirectory:
             try:
                 row = json.loads(line)
                 return int(row["step"]), float(row.get("seconds", 0.0)), age
-            except (ValueError, LookupError, TypeError):
+            except (ValueError, LookupError, TypeError, RecursionError):
                 continue
         return 0, 0.0, age
 

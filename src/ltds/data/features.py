@@ -69,7 +69,7 @@ def _arrays(file: Path) -> tuple[NDArray[np.floating], list[str], dict[str, Any]
         provenance = json.loads(str(archive["provenance"])) if "provenance" in archive else {}
     except FileNotFoundError as error:
         raise DataError(expected(f"'{file}'", "a file of features", "nothing: it does not exist", LAYOUT)) from error
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, RecursionError) as error:
         raise DataError(expected(f"'{file}'", "a file of features", f"'{error}'", LAYOUT)) from error
     if features.ndim != 2 or not np.issubdtype(features.dtype, np.floating) or features.shape[1] == 0:
         got = f"an array {features.shape} of {features.dtype}"

@@ -138,7 +138,7 @@ def _shorten(backbone: dict[str, Any]) -> None:
 def _read_json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"Expected '{file}' to describe the model next to it, but it could not be read: {error}. "
             "Export the model again."

@@ -143,6 +143,6 @@ def _silent(transformers: Any) -> Iterator[None]:
 def _read(file: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

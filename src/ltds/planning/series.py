@@ -83,7 +83,7 @@ class RunSeries:
             runs = {str(name): dict(config) for name, config in content["runs"].items()}
             if content["format"] != FORMAT or any(Path(name).name != name for name in runs):
                 raise ValueError("another format")
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise CheckpointError(
                 f"Expected '{path / FILE}' to list the runs of a series, but got: {error}. "
                 "Train again in another folder."

@@ -12,7 +12,7 @@ STEPS = 300  # more steps hardly change a curve of 120 points, and parsing a tho
 
 
 def read_journal(file: Path) -> Iterator[dict[str, Any]]:
-    """The lines up to the first that a crash cut off, with about STEPS of the steps; only these are parsed."""
+    """The lines without damaged ones, with about STEPS of the steps; only these are parsed."""
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
@@ -24,8 +24,7 @@ def read_journal(file: Path) -> Iterator[dict[str, Any]]:
         if line and i not in skipped:
             try:
                 row = json.loads(line)
-            except ValueError:
-                return
-            if not isinstance(row, dict) or not isinstance(row.get("step"), int):
-                return
-            yield row
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict) and type(row.get("step")) is int:
+                yield row

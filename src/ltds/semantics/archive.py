@@ -33,7 +33,7 @@ def replace_if_damaged(file: Path, embeddings: ClassEmbeddings) -> None:
     try:
         ClassEmbeddings.from_table(file)
         read_provenance(file)
-    except (OSError, ValueError, LookupError):
+    except (OSError, ValueError, LookupError, RecursionError):
         write_embeddings(file, embeddings)
 
 

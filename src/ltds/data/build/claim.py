@@ -27,7 +27,7 @@ def claim(out: Path, provenance: dict[str, Any]) -> None:
     if file.is_file():
         try:
             recorded = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
+        except (ValueError, RecursionError):
             recorded = f"an unreadable {CLAIM}"
         if recorded != provenance:
             raise _other_dataset(out, recorded, provenance)

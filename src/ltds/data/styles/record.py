@@ -83,7 +83,7 @@ def _read(file: Path) -> dict[str, StyleFacts]:
         return {}
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
         remedy = "Delete it and the images in its folder."
