@@ -199,6 +199,18 @@ def test_leftovers_of_killed_writers_are_removed(toy: Manifest, tmp_path: Path, 
     assert_same_outcome(straight, run)
 
 
+def test_a_kill_between_keeping_the_old_checkpoint_and_the_new_one_leaves_nothing(
+    toy: Manifest, tmp_path: Path, straight: RunDirectory
+) -> None:
+    """Then `previous` and `last` are two names of one file, and renaming a third name onto the first does nothing."""
+    run = stopped(toy, tmp_path / "run", 4)
+    run.previous_checkpoint.unlink()
+    os.link(run.last_checkpoint, run.previous_checkpoint)
+    resume_run(run)
+    assert list(run.path.rglob("*.part")) == []
+    assert_same_outcome(straight, run)
+
+
 def test_the_command_line_says_that_it_fell_back(toy: Manifest, tmp_path: Path) -> None:
     run = stopped(toy, tmp_path / "run", 4)
     os.truncate(run.last_checkpoint, 100)

@@ -60,8 +60,9 @@ def units(amounts: Amounts, folder: Path, journal: Journal) -> Iterator[tuple[st
     runs = folder / "runs"
     import_what_it_imports(lambda: damage.load_and_compare(runs / "done", runs / "done", ""))
     turns = ((number, method) for number in itertools.count() for method in kills.methods_by_family())
-    while journal.tries("kill ") < amounts.kills:
-        number, method = next(turns)
+    for number, method in itertools.islice(turns, amounts.kills):
+        if journal.tries("kill ") >= amounts.kills:
+            break
         yield f"kill {method} {number}", partial(kills.kill_and_resume, data, folder / "kill", method, EACH, number)
     for name, flip in (("stopped", damage.flip_in_stopped), ("done", damage.flip_in_done)):
         for file in damage.files_of(runs, name):
@@ -79,7 +80,6 @@ def units(amounts: Amounts, folder: Path, journal: Journal) -> Iterator[tuple[st
 def soak(amounts: Amounts, state: Path | None = None) -> list[Tally]:
     """The rows of the table."""
     journal, folder = Journal(state), Path(tempfile.mkdtemp(prefix="ltds-soak-"))
-    rows: dict[str, Tally] = {}
     say = partial(print, flush=True)
     fuzzing.warm_up()
     try:
@@ -90,10 +90,11 @@ def soak(amounts: Amounts, state: Path | None = None) -> list[Tally]:
                 say(f"{unit}: {journal.done[unit].line} {_cpu_seconds() - since:.1f} s")
                 for fault in journal.done[unit].faults:
                     say(f"DIFFERENCE: {fault}")
-            found = journal.done[unit]
-            rows.setdefault(found.name, Tally(found.name)).absorb(found)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    rows: dict[str, Tally] = {}
+    for found in journal.done.values():  # also of units that an earlier soak finished
+        rows.setdefault(found.name, Tally(found.name)).absorb(found)
     return list(rows.values())
 
 

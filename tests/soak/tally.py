@@ -57,8 +57,8 @@ class Journal:
                 self.done[unit] = Tally(**row)
 
     def tries(self, prefix: str) -> int:
-        """How often the units whose names begin so have tried so far. Each counts as one at least: none is forever."""
-        return sum(max(1, tally.tries) for unit, tally in self.done.items() if unit.startswith(prefix))
+        """How often the units whose names begin so have tried so far."""
+        return sum(tally.tries for unit, tally in self.done.items() if unit.startswith(prefix))
 
     def add(self, unit: str, tally: Tally) -> None:
         self.done[unit] = tally

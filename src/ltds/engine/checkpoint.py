@@ -74,6 +74,7 @@ def _keep(file: Path, name: Path) -> None:
     except OSError:  # a file system without hard links keeps no previous checkpoint
         return
     os.replace(link, name)
+    link.unlink(missing_ok=True)  # renaming onto another name of the same file, as after a kill, does nothing
 
 
 def _checksum(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:
