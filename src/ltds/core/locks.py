@@ -72,7 +72,12 @@ def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
 def _lock(folder: Path, wait: bool) -> int:
     """An open handle of the folder's lock file that holds its lock."""
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            if folder.exists() and not folder.is_dir():
+                raise
+            continue  # it was there when it was to be made, and removed when Python looked what it is
         try:
             handle = _open(folder / NAME)
         except FileNotFoundError:  # whoever held the lock has just removed the empty folder
