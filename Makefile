@@ -44,7 +44,7 @@ demo: $(VENV)/.user ## set up, then train and compare two methods on the built-i
 test: $(VENV)/.test ## set up, then run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-soak: $(VENV)/.test ## kill, damage, fill and race runs for an hour (KILLS=200); a table, and an error if anything differs
+soak: $(VENV)/.test ## kill, damage and race runs for ten minutes (KILLS=200): a table, and an error if anything differs
 	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/run.py --kills $(or $(KILLS),200) $(if $(STATE),--state $(STATE))
 
 lint: $(VENV)/.dev ## check style and common mistakes

@@ -1,6 +1,6 @@
-"""`make soak`: hours of bad luck. Prints a table, and exits with 1 if anything differed.
+"""`make soak`: much bad luck in a short time. Prints a table, and exits with 1 if anything differed.
 
-python tests/soak/run.py                          # 200 kills and all the rest: about half an hour on an idle core
+python tests/soak/run.py                          # 200 kills and all the rest: four minutes of computing
 python tests/soak/run.py --share                  # the part that `make test` runs
 python tests/soak/run.py --state soak.jsonl       # remembers what is done; the same command again goes on
 """
