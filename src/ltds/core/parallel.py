@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from ltds.core.errors import LtdsError, expected
 from ltds.core.progress import Advance
@@ -148,14 +148,7 @@ class _Team:
         """End the workers and wait for them and their threads."""
         while self.take() is not None:
             pass
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        end_processes(self.processes, PATIENCE)
         for thread in self.threads:
             thread.join()
         for process in self.processes:
@@ -163,16 +156,36 @@ class _Team:
                 process.communicate()
 
 
+def end_processes(processes: Sequence[subprocess.Popen[bytes]], patience: float) -> None:
+    """Ask all of them to end, and kill those that still run after `patience` seconds."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
 def start_worker() -> subprocess.Popen[bytes]:
     """A process that finds modules where this one does, and that ends with it."""
     code = "import sys; sys.path[:] = sys.argv[2:]; from ltds.core.worker import serve; serve(int(sys.argv[1]))"
+    return start_python(code, [str(os.getpid())], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def start_python(
+    code: str, arguments: Sequence[str], *, stdin: int, stdout: int | IO[bytes], stderr: IO[bytes] | None = None
+) -> subprocess.Popen[bytes]:
+    """A process that runs `code`, which finds this one's module path in sys.argv, behind the arguments."""
     package = str(Path(__file__).parents[2])
-    # A worker inherits the mask: Ctrl-C cannot reach it while it starts, when Python would print a traceback.
+    # It inherits the mask: Ctrl-C cannot reach it while it starts, when Python would print a traceback.
     with _without_interrupts():
         return subprocess.Popen(
-            [sys.executable, "-P", "-c", code, str(os.getpid()), *sys.path, package],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            [sys.executable, "-P", "-c", code, *arguments, *sys.path, package],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
+
+from ltds.core.parallel import end_processes, start_python
 
 STORE = "store"
 PATIENCE = 5.0  # seconds in which a rank may end by itself
@@ -54,31 +55,14 @@ class Followers:
 
     def stop(self) -> None:
         """End those that still run."""
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        end_processes(self.processes, PATIENCE)
 
 
 def _start(rank: int, world: int, folder: Path) -> subprocess.Popen[bytes]:
-    """A process that finds modules where this one does."""
-    package = str(Path(__file__).parents[2])
+    """A process that finds modules where this one does. Ctrl-C does not reach it: it is for the first rank."""
     arguments = [str(os.getpid()), str(rank), str(world), str(folder / STORE)]
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is the affair of the first rank
-    try:
-        with _output(folder, rank).open("wb") as output:
-            return subprocess.Popen(
-                [sys.executable, "-P", "-c", CODE, *arguments, *sys.path, package],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    with _output(folder, rank).open("wb") as output:
+        return start_python(CODE, arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
 
 def _output(folder: Path, rank: int) -> Path:
