@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,7 +34,7 @@ class IndexedCell:
 
 @dataclass(frozen=True)
 class CellStatus:
-    """State and progress of a cell, and the summary of its metrics when it is done."""
+    """State and progress of a cell; when it is done, the summary of its metrics and the seconds it took, if known."""
 
     cell: IndexedCell
     state: CellState
@@ -43,6 +43,15 @@ class CellStatus:
     seconds_left: float | None = None
     summary: dict[str, float | None] | None = None
     error: str = ""
+    seconds: float = 0.0
+
+    @property
+    def seconds_of_all(self) -> float | None:
+        """How long the whole run takes; an estimate while it is running, None where nothing tells."""
+        if self.state == "done":
+            return self.seconds or None
+        left = self.steps - self.step
+        return self.seconds_left * self.steps / left if self.seconds_left is not None and left > 0 else None
 
 
 def write_index(out: Path, cells: Sequence[GridCell]) -> None:
@@ -65,14 +74,19 @@ def read_index(out: Path) -> list[IndexedCell]:
         ) from error
 
 
-def cell_status(cell: IndexedCell, now: float | None = None) -> CellStatus:
-    """The status of one cell. Reads only the last line of its journal."""
+def cell_status(cell: IndexedCell, now: float | None = None, since: float = 0.0) -> CellStatus:
+    """The status of one cell. Reads only the last line of its journal.
+
+    `since`: a time before which a run must not have begun if how long it took is to count; a run that an earlier
+    session began may have been interrupted for hours, or copied.
+    """
     run = cell.run
     if run.done:
+        seconds = run.seconds(since)
         try:
-            return CellStatus(cell, "done", summary=run.read_metrics()["summary"])
+            return CellStatus(cell, "done", summary=run.read_metrics()["summary"], seconds=seconds)
         except (LtdsError, LookupError, TypeError):
-            return CellStatus(cell, "done")
+            return CellStatus(cell, "done", seconds=seconds)
     failure = run.failure()
     if failure is not None:
         return CellStatus(cell, "failed", error=str(failure.get("error", "")))
@@ -83,30 +97,43 @@ def cell_status(cell: IndexedCell, now: float | None = None) -> CellStatus:
         steps = int(run.read_environment().get("steps", 0))
     except (LtdsError, TypeError, ValueError):
         steps = 0
-    left = (steps - step) * seconds if seconds else None
+    left = max(0, steps - step) * seconds if seconds and steps else None
     return CellStatus(cell, "running" if age < SILENCE else "stopped", step, steps, left)
 
 
 def time_left(statuses: Sequence[CellStatus], jobs: int) -> float | None:
-    """Estimated seconds until all cells are done, from the times of finished and running ones; None if unknown."""
-    seconds_by_method: dict[str, list[float]] = {}
-    for status in statuses:
-        seconds = status.cell.run.seconds() if status.state == "done" else None
-        if seconds:
-            seconds_by_method.setdefault(status.cell.method, []).append(seconds)
-    all_seconds = [seconds for values in seconds_by_method.values() for seconds in values]
-    mean_of_all = statistics.fmean(all_seconds) if all_seconds else None
+    """Estimated seconds until all cells are done, from the times of finished and running ones; None if unknown.
+
+    What is not known of a method is taken from the finished runs of all methods, then from the running ones.
+    """
+    finished = _seconds_by_method(status for status in statuses if status.state == "done")
+    running = _seconds_by_method(status for status in statuses if status.state == "running")
+    of_any = _all(finished) or _all(running)
     total = 0.0
     for status in statuses:
         if status.state in ("done", "failed"):
             continue
-        same_method = seconds_by_method.get(status.cell.method)
-        whole_run = statistics.fmean(same_method) if same_method else mean_of_all
-        left = status.seconds_left if status.seconds_left is not None else whole_run
+        method = status.cell.method
+        whole_runs = finished.get(method) or running.get(method) or of_any
+        left = statistics.fmean(whole_runs) if whole_runs else None
+        left = status.seconds_left if status.seconds_left is not None else left
         if left is None:
             return None
         total += left
     return total / jobs
+
+
+def _seconds_by_method(statuses: Iterable[CellStatus]) -> dict[str, list[float]]:
+    """For each method, how long its runs take, as far as that is known."""
+    seconds: dict[str, list[float]] = {}
+    for status in statuses:
+        if status.seconds_of_all is not None:
+            seconds.setdefault(status.cell.method, []).append(status.seconds_of_all)
+    return seconds
+
+
+def _all(seconds: dict[str, list[float]]) -> list[float]:
+    return [one for values in seconds.values() for one in values]
 
 
 def means(statuses: Sequence[CellStatus], metric: str) -> dict[str, tuple[float, int]]:

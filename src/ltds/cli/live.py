@@ -40,10 +40,13 @@ def watching(cells: Sequence[GridCell], jobs: int) -> Iterator[Callable[[GridCel
 
 
 class _StatusReader:
-    """Reads the status of all cells; that of a finished cell is read only once."""
+    """Reads the status of all cells; that of a finished cell is read only once.
+
+    Only runs that began after this reader count towards the time that is left.
+    """
 
     def __init__(self, cells: Sequence[IndexedCell]) -> None:
-        self._cells = cells
+        self._cells, self._since = cells, time.time()
         self._done: dict[IndexedCell, CellStatus] = {}
 
     def __call__(self) -> list[CellStatus]:
@@ -51,7 +54,7 @@ class _StatusReader:
 
     def _read(self, cell: IndexedCell) -> CellStatus:
         if cell not in self._done:
-            status = cell_status(cell)
+            status = cell_status(cell, since=self._since)
             if status.state != "done":
                 return status
             self._done[cell] = status

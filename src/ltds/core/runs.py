@@ -173,10 +173,14 @@ class RunDirectory:
                 continue
         return 0, 0.0, age
 
-    def seconds(self) -> float:
-        """Wall-clock seconds from the run's start to its end, interruptions included; 0 where files were copied."""
+    def seconds(self, since: float = 0.0) -> float:
+        """Wall-clock seconds from the run's start to its end, interruptions included.
+
+        0 where files were copied, and where the run began before the time `since`.
+        """
         try:
-            return max(0.0, self.done_file.stat().st_mtime - self.config_file.stat().st_mtime)
+            began = self.config_file.stat().st_mtime
+            return max(0.0, self.done_file.stat().st_mtime - began) if began >= since else 0.0
         except OSError:
             return 0.0
 
