@@ -17,28 +17,16 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 import ltds
 import problem_pictures
-from ltds.bestiary import DOMAINS, NAMES, render
 from ltds.core.files import atomic
-from ltds.core.image_grid import draw_grid
+from picture_sources import IMAGES, KEY, checksum, contact_sheet
 
-OUT = Path(__file__).resolve().parents[1] / "docs" / "images"
-KINDS = range(0, 50, 6)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LARGEST = 300_000  # bytes: pages with pictures should load at once
 WIDTH, HEIGHT = 1100, 765  # down to the end of the first table
-
-
-def contact_sheet(size: int = 96) -> Image.Image:
-    """A few kinds (columns) in every style (rows)."""
-    return draw_grid(
-        DOMAINS,
-        [NAMES[kind] for kind in KINDS],
-        lambda domain, column: render(KINDS[column], domain, size=size, seed=0),
-        size,
-    )
 
 
 def report_page(runs: Path, height: int = HEIGHT) -> Image.Image:
@@ -62,10 +50,12 @@ def report_page(runs: Path, height: int = HEIGHT) -> Image.Image:
 
 
 def save(image: Image.Image, name: str, colours: int = 128) -> None:
-    """A small PNG: with a palette, and optimised."""
-    file = OUT / name
+    """A small PNG, with a palette, that carries a checksum of what it was drawn from."""
+    file = IMAGES / name
     content = io.BytesIO()
-    image.quantize(colours, method=Image.Quantize.MEDIANCUT).save(content, format="PNG", optimize=True)
+    origin = PngInfo()
+    origin.add_text(KEY, checksum(name))
+    image.quantize(colours, method=Image.Quantize.MEDIANCUT).save(content, format="PNG", optimize=True, pnginfo=origin)
     if content.tell() > LARGEST:
         sys.exit(f"Expected {name} to have at most {LARGEST} bytes, but got {content.tell()}. Make it smaller.")
     with atomic(file) as stream:

@@ -14,18 +14,10 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from ltds.bestiary import DOMAINS, NAMES
-from ltds.data.datasets.bestiary import BestiaryConfig, list_pictures
+from picture_sources import train_counts
 
 HELD_OUT = "woodblock"
 BLUE, RED, GREY = "#2b6cb0", "#c0392b", "#e8e8e8"
-
-
-def train_counts() -> np.ndarray:
-    """(styles, kinds) training images of Bestiary."""
-    counts = np.zeros((len(DOMAINS), len(NAMES)), int)
-    for picture in list_pictures(BestiaryConfig()):
-        counts[picture.domain, picture.kind] += picture.split == "train"
-    return counts
 
 
 def long_tail(counts: np.ndarray) -> Image.Image:

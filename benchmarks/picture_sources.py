@@ -1,0 +1,70 @@
+"""What each picture of docs/images is drawn from, as a checksum that it carries, so that a test can say it is stale.
+
+Light to import: neither matplotlib nor a browser.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from ltds.bestiary import DOMAINS, NAMES, render
+from ltds.core.image_grid import draw_grid
+from ltds.data.datasets.bestiary import BestiaryConfig, list_pictures
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGES = ROOT / "docs" / "images"
+KEY = "drawn-from"  # the PNG's text entry with the checksum
+KINDS = range(0, 50, 6)
+PAGE = ROOT / "src" / "ltds" / "reporting" / "formats" / "html"
+
+
+def contact_sheet(size: int = 96) -> Image.Image:
+    """A few kinds (columns) of Bestiary in every style (rows)."""
+    return draw_grid(
+        DOMAINS,
+        [NAMES[kind] for kind in KINDS],
+        lambda domain, column: render(KINDS[column], domain, size=size, seed=0),
+        size,
+    )
+
+
+def train_counts() -> np.ndarray:
+    """(styles, kinds) training images of Bestiary."""
+    counts = np.zeros((len(DOMAINS), len(NAMES)), int)
+    for picture in list_pictures(BestiaryConfig()):
+        counts[picture.domain, picture.kind] += picture.split == "train"
+    return counts
+
+
+def _of_counts() -> bytes:
+    script = (ROOT / "benchmarks" / "problem_pictures.py").read_bytes()
+    return script + train_counts().astype("<i8").tobytes() + ",".join((*DOMAINS, *NAMES)).encode()
+
+
+def _of_page() -> bytes:
+    """The templates and styles of the page: what a reader would see change. Its numbers are those of some demo."""
+    return b"".join(file.read_bytes() for file in sorted(PAGE.iterdir()) if file.suffix in (".j2", ".css"))
+
+
+SOURCES: dict[str, Callable[[], bytes]] = {
+    "bestiary.png": lambda: np.asarray(contact_sheet().convert("RGB")).tobytes(),
+    "long-tail.png": _of_counts,
+    "pairs.png": _of_counts,
+    "report.png": _of_page,
+}
+
+
+def checksum(name: str) -> str:
+    """What the picture would carry if it were drawn now."""
+    return hashlib.sha256(SOURCES[name]()).hexdigest()[:16]
+
+
+def carried(name: str) -> str:
+    """What the stored picture carries; "" if nothing."""
+    with Image.open(IMAGES / name) as image:
+        return str(image.info.get(KEY, ""))
