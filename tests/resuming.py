@@ -31,7 +31,7 @@ def assert_same_outcome(one: RunDirectory, other: RunDirectory) -> None:
     assert one.read_metrics() == other.read_metrics()
 
 
-def stop_and_resume(toy: Manifest, folder: Path, method: str, stop: int, **groups: dict[str, Any]) -> Session:
+def stop_and_resume(toy: Manifest, folder: Path, method: str, stop: int, /, **groups: dict[str, Any]) -> Session:
     """The session that stopped, after its run and one that did not stop were found to end alike."""
     whole, first = (toy_session(toy, method, **groups) for _ in range(2))
     straight, broken = recorded(whole, folder / "straight"), recorded(first, folder / "broken")

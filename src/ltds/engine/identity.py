@@ -23,6 +23,7 @@ ADDED = (
     ("schedule", "keep", "best"),
     ("method", "average_domains", True),
     ("method", "only_known_classes", False),
+    ("method", "contrast_classes", 0),
 )
 
 # Settings of [run] that say how a run is computed and what is written, not what it computes.

@@ -5,6 +5,9 @@ same number, chosen by `fused`: the *readable* one below can be differentiated a
 matrices; the *fused* one (`kernels/contrast.py`) computes loss and gradient in one blocked pass, with memory linear in
 C, and can be differentiated once. `fused=None` takes the fused way from `FUSED_FROM` classes on; second order needs
 `fused=False`.
+
+With a `ClassSample`, tables and s have the rows of its classes only, and each counts for as many as it stands for:
+time and memory depend on the size of the sample, not on C.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ltds.losses.class_sample import ClassSample
 from ltds.losses.kernels.choice import in_range, uses_fused
 from ltds.losses.kernels.contrast import fused_contrast
 
@@ -78,6 +82,7 @@ def semantic_alignment_loss(
     to_semantics: bool = True,
     projected: Tensor | None = None,
     fused: bool | None = None,
+    sample: ClassSample | None = None,
 ) -> Tensor:
     """L_S2S, a scalar: tables s^ (T,C,S) of T domains and semantics s (C,S), unit rows.
 
@@ -85,9 +90,10 @@ def semantic_alignment_loss(
     term. `negatives="released"` repeats the released code: for m before n the cross negatives count twice, in place of
     the intra-domain ones. `to_semantics=False` leaves the second term out, as that code does. `projected` (T,C) marks
     the rows that are not copies of s: the fused way computes products with copies once, and no gradient for them.
+    `sample`: the classes of the rows, where they are not all.
     """
     directions = Directions.pairs(tables.shape[0], released=negatives == "released", to_semantics=to_semantics)
-    return weighted_contrast(tables, semantics, directions, margin, temperature, fused, projected)
+    return weighted_contrast(tables, semantics, directions, margin, temperature, fused, projected, sample)
 
 
 def weighted_contrast(
@@ -98,25 +104,35 @@ def weighted_contrast(
     temperature: float,
     fused: bool | None,
     projected: Tensor | None = None,
+    sample: ClassSample | None = None,
 ) -> Tensor:
     """Sum over directions of weight x mean over classes of Eq. (4), in the way that `fused` chooses."""
     tables = tables.to(semantics.dtype)  # autocast may give half precision, which is too coarse after division by tau
-    possible = not semantics.requires_grad and in_range(tables, margin, temperature)
+    possible = not semantics.requires_grad and in_range(tables, margin, temperature, sample and sample.total)
     if possible and uses_fused(fused, tables.shape[1]):
-        return fused_contrast(tables, semantics, projected, directions, margin, temperature)
+        return fused_contrast(tables, semantics, projected, directions, margin, temperature, sample)
     with torch.autocast(tables.device.type, enabled=False):
-        losses = _contrast(tables, semantics, directions, margin, temperature).mean(-1)
+        losses = _contrast(tables, semantics, directions, margin, temperature, sample)
+        losses = (losses if sample is None else losses * sample.anchor_weights.to(losses)).mean(-1)
     return (losses * directions.weight.to(losses)).sum()
 
 
-def _contrast(tables: Tensor, semantics: Tensor, directions: Directions, margin: float, temperature: float) -> Tensor:
+def _contrast(
+    tables: Tensor,
+    semantics: Tensor,
+    directions: Directions,
+    margin: float,
+    temperature: float,
+    sample: ClassSample | None = None,
+) -> Tensor:
     """(T,T+1,C) or, without pairs, (T,1,C): Eq. (4) of every class, for each direction from a domain to a target.
 
     -log [ e_pos / (e_pos + cross + intra) ] = logsumexp(log e_pos, log cross, log intra) - log e_pos.
     """
     scaled, itself = _scaled_cosines(tables, semantics, directions.has_pairs, temperature)
     same_class = torch.eye(tables.shape[1], dtype=torch.bool, device=tables.device)
-    log_sums = scaled.masked_fill(same_class, -torch.inf).logsumexp(-1)  # over j != c, for every target
+    negatives = scaled if sample is None else scaled + sample.log_weights.to(scaled)
+    log_sums = negatives.masked_fill(same_class, -torch.inf).logsumexp(-1)  # over j != c, for every target
     intra = log_sums[torch.arange(len(tables), device=tables.device), itself][:, None]
     positive = scaled.diagonal(dim1=-2, dim2=-1) - margin / temperature
     if not directions.has_pairs:  # the domain itself is a source of negatives only, not a target

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ltds.core.errors import ConfigError
 from ltds.core.types import Batch, Clock, StepLoss
+from ltds.losses.class_sample import ClassSample, draw_classes
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.semantic_alignment import semantic_alignment_loss
 from ltds.losses.semantic_to_visual import semantic_to_visual_loss
@@ -114,12 +115,13 @@ class MetaLtds(Method):
         if w.z2s:
             terms["z2s"] = self._visual_to_semantic(outputs, self.semantics.vectors)
         if w.s2s or w.s2z:
-            selected = self.semantics.select(prototypes)
-            tables = completed_prototypes(selected, self.semantics.vectors, net.e)
+            sample = self._sample(outputs.labels, clock)
+            selected = self.semantics.select(prototypes, sample)
+            tables = completed_prototypes(selected, self.semantics.vectors_of(sample), net.e)
             if w.s2s:
-                terms["s2s"] = self._align(tables, selected.projected, drawn)
+                terms["s2s"] = self._align(tables, selected.projected, drawn, sample)
             if w.s2z:
-                terms["s2z"] = self._semantic_to_visual(tables, net)
+                terms["s2z"] = self._semantic_to_visual(tables, net, sample)
         covariance, sigma = None, None
         if w.augmentation and strength is not None:
             augmented = self.augmentation.loss_with_update(outputs, net.weight, strength, drawn)
@@ -214,36 +216,48 @@ class MetaLtds(Method):
             temperature=self.config.temperature,
         ).mean()
 
-    def _align(self, tables: Tensor, projected: Tensor, drawn: Sequence[int]) -> Tensor:
+    def _sample(self, labels: Tensor, clock: Clock) -> ClassSample | None:
+        """The rows of s that stand for all in L_S2S and L_S2Z; None: all of them."""
+        size, rows = self.config.contrast_classes, len(self.semantics.classes)
+        if not 0 < size < rows:
+            return None
+        return draw_classes(self.semantics.row[labels], rows, size, clock.generator("contrast"))
+
+    def _align(
+        self, tables: Tensor, projected: Tensor, drawn: Sequence[int], sample: ClassSample | None = None
+    ) -> Tensor:
         """L_S2S, Eq. (4). The mistake in the released code depends on which domain of a pair was drawn first."""
         if self.config.s2s_negatives == "released" and not self.config.single_prototype:
             order = [sorted(drawn).index(d) for d in drawn]
             tables, projected = tables[order], projected[order]
         return semantic_alignment_loss(
             tables,
-            self.semantics.vectors,
+            self.semantics.vectors_of(sample),
             negatives=self.config.s2s_negatives,
             to_semantics=self.config.align_to_semantics,
             projected=projected,
             fused=self._fused,
+            sample=sample,
             margin=self.config.margin,
             temperature=self.config.temperature,
         )
 
-    def _semantic_to_visual(self, tables: Tensor, net: ModelFunctions) -> Tensor:
+    def _semantic_to_visual(self, tables: Tensor, net: ModelFunctions, sample: ClassSample | None = None) -> Tensor:
         """L_S2Z, Eq. (5): the completed prototypes s^ through d and back through e."""
-        classes = self.semantics.classes
+        classes = self.semantics.classes_of(sample)
+        everyone = len(classes) == len(net.weight)
         visual = torch.stack([self.to_visual(table) for table in tables])
         cycled = torch.stack([net.e(v) for v in visual])
         return semantic_to_visual_loss(
             visual,
-            net.weight[classes] if self.config.hide_open_names else net.weight,
-            net.bias[classes] if self.config.hide_open_names else net.bias,
+            net.weight if everyone else net.weight[classes],
+            net.bias if everyone else net.bias[classes],
             cycled,
-            self.semantics.vectors,
+            self.semantics.vectors_of(sample),
             weights=self.config.s2z_weights,
             cycle=self.config.cycle_form,
             fused=self._fused,
+            sample=sample,
             margin=self.config.margin,
             temperature=self.config.temperature,
         )

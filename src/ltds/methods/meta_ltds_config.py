@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from ltds.core.config import Fraction, Settings, refuse_idle
 from ltds.losses.augmentation import StrengthSchedule
@@ -13,6 +21,18 @@ from ltds.losses.semantic_alignment import NegativesForm
 from ltds.losses.semantic_to_visual import CycleForm
 from ltds.nn.inner_step import GradientClip
 from ltds.stats.prototypes import PrototypeStart
+
+
+def _enough_classes(value: int) -> int:
+    if value and value < 2:
+        raise ValueError(
+            f"expected 0 (all classes) or at least 2, because a class is contrasted with others, but got {value}; "
+            "try 1000 if there are thousands of classes"
+        )
+    return value
+
+
+ContrastClasses = Annotated[int, AfterValidator(_enough_classes)]
 
 
 class LtdsWeights(Settings):
@@ -54,6 +74,9 @@ class MetaLtdsConfig(Settings):
         (1.0, 1.0), description="Weights of the classification and the cycle term in L_s2z (row 9)"
     )
     cycle_form: CycleForm = Field("s2s", description="Form of the cycle term in L_s2z: as L_s2s or L_z2s (row 10)")
+    contrast_classes: ContrastClasses = Field(
+        0, description="Classes of L_S2S and L_S2Z: the batch's and, at random, others up to this many; 0: all of them"
+    )
     prototype_gradient: bool = Field(True, description="Gradients flow into prototypes through the batch (row 11)")
     prototype_start: PrototypeStart = Field("first_visit", description="First value of a prototype (row 12)")
     prototype_epsilon: NonNegativeFloat = Field(0.0, description="Added to the count of a batch mean (row 13)")
@@ -123,6 +146,8 @@ class MetaLtdsConfig(Settings):
             refuse_idle(self, ["s2s_negatives", "align_to_semantics"], "with weights.s2s=0")
         if not w.s2z:
             refuse_idle(self, ["s2z_weights", "cycle_form"], "with weights.s2z=0")
+        if not (w.s2s or w.s2z):
+            refuse_idle(self, ["contrast_classes"], "with weights.s2s=0 and weights.s2z=0")
         if not (w.s2s or w.s2z or (w.z2s and self.meta_test_domains)):
             refuse_idle(self, [name for name in fields if "prototype" in name], "without a loss that uses prototypes")
         if self.inner_clip == "none":

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ltds.core.errors import ConfigError
+from ltds.losses.class_sample import ClassSample
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
 from ltds.methods.problem import Problem
 from ltds.stats.neighbours import semantic_neighbours
@@ -39,11 +40,20 @@ class ClassSemantics(nn.Module):
         for name, value in buffers.items():
             self.register_buffer(name, value, persistent=False)
 
-    def select(self, prototypes: BlendedPrototypes) -> BlendedPrototypes:
-        """The prototypes of the R classes."""
-        if len(self.classes) == len(self.row):
+    def vectors_of(self, sample: ClassSample | None) -> Tensor:
+        """The rows of s that are in a sample, or all of them."""
+        return self.vectors if sample is None else self.vectors[sample.classes]
+
+    def classes_of(self, sample: ClassSample | None) -> Tensor:
+        """The classes of those rows."""
+        return self.classes if sample is None else self.classes[sample.classes]
+
+    def select(self, prototypes: BlendedPrototypes, sample: ClassSample | None = None) -> BlendedPrototypes:
+        """The prototypes of the R classes, or of those rows that are in a sample."""
+        classes = self.classes_of(sample)
+        if len(classes) == len(self.row):
             return prototypes
-        value, present = prototypes.value[:, self.classes], prototypes.present[:, self.classes]
+        value, present = prototypes.value[:, classes], prototypes.present[:, classes]
         return replace(prototypes, value=value, present=present)
 
     def cosines(self) -> Tensor:

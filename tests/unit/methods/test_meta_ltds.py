@@ -232,6 +232,7 @@ CHANGES: dict[str, Any] = {
     "align_to_semantics": False,
     "s2z_weights": (0.5, 0.5),
     "cycle_form": "z2s",
+    "contrast_classes": 4,
     "prototype_gradient": False,
     "prototype_start": "zero",
     "prototype_epsilon": 0.1,
@@ -269,7 +270,8 @@ def test_every_setting_changes_something(name: str) -> None:
         backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.BatchNorm1d(4), nn.Softplus())
         clipped = {"inner_clip": "per_tensor", "inner_clip_norm": 0.04}
         base = clipped if name.startswith("inner_clip") else {}
-        method = make(backbone=backbone, **MetaLtdsConfig.model_validate(merge(base, settings)).model_dump())
+        counts = np.pad(COUNTS, ((0, 0), (0, 9))) if name == "contrast_classes" else COUNTS  # classes to leave out
+        method = make(counts, backbone, **MetaLtdsConfig.model_validate(merge(base, settings)).model_dump())
         found = gradient(method, steps=2)
         return found | {n: b.double() for n, b in method.named_buffers() if "running" in n}
 

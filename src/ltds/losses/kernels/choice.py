@@ -31,7 +31,10 @@ def refuse_second_order() -> None:
         )
 
 
-def in_range(tables: Tensor, margin: float, temperature: float) -> bool:
-    """Whether sums of exp(cosine / temperature) over unit rows neither overflow nor vanish in this number type."""
-    terms = math.log(2 * tables.shape[0] * tables.shape[1] + 2)
+def in_range(tables: Tensor, margin: float, temperature: float, classes: int | None = None) -> bool:
+    """Whether sums of exp(cosine / temperature) over unit rows neither overflow nor vanish in this number type.
+
+    tables (T,C,S); `classes`: how many they stand for, if not C.
+    """
+    terms = math.log(2 * tables.shape[0] * (classes or tables.shape[1]) + 2)
     return (1 + abs(margin)) / temperature + terms < math.log(torch.finfo(tables.dtype).max)

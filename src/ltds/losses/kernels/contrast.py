@@ -16,6 +16,7 @@ from ltds.losses.kernels.choice import refuse_second_order
 from ltds.losses.kernels.contrast_pass import ContrastPass
 
 if TYPE_CHECKING:
+    from ltds.losses.class_sample import ClassSample
     from ltds.losses.semantic_alignment import Directions
 
 
@@ -26,6 +27,7 @@ def fused_contrast(
     directions: Directions,
     margin: float,
     temperature: float,
+    sample: ClassSample | None = None,
 ) -> Tensor:
     """Sum over directions of weight x mean over classes of Eq. (4), a scalar: tables (T,C,S), semantics (C,S) constant.
 
@@ -34,7 +36,7 @@ def fused_contrast(
     """
     if projected is None:
         projected = torch.ones(tables.shape[:2], dtype=torch.bool, device=tables.device)
-    arguments = (tables, semantics, projected, directions, margin, temperature)
+    arguments = (tables, semantics, projected, directions, margin, temperature, sample)
     loss: Tensor = _FusedContrast.apply(*arguments)  # type: ignore[no-untyped-call]
     return loss
 
@@ -49,13 +51,17 @@ class _FusedContrast(torch.autograd.Function):
         directions: Directions,
         margin: float,
         tau: float,
+        sample: ClassSample | None,
     ) -> Tensor:
         wanted = ctx.needs_input_grad[0]
         with torch.autocast(tables.device.type, enabled=False):
             problems = [(slice(None), directions)]
             if not directions.has_pairs:  # no product between domains: each is a separate problem
                 problems = [(slice(m, m + 1), directions.alone(m)) for m in range(len(tables))]
-            done = [ContrastPass(tables[m], semantics, projected[m], d, margin, tau).run(wanted) for m, d in problems]
+            done = [
+                ContrastPass(tables[m], semantics, projected[m], d, margin, tau, sample).run(wanted)
+                for m, d in problems
+            ]
         if wanted:
             ctx.save_for_backward(done[0][1] if len(done) == 1 else torch.cat([gradient for _, gradient in done]))
         return torch.stack([loss for loss, _ in done]).sum()
@@ -64,4 +70,4 @@ class _FusedContrast(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         refuse_second_order()
         (gradient,) = ctx.saved_tensors
-        return gradient * upstream, None, None, None, None, None
+        return gradient * upstream, None, None, None, None, None, None

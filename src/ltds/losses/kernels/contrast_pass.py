@@ -9,9 +9,11 @@ from torch import Tensor
 
 from ltds.losses.kernels import tiles as tiling
 from ltds.losses.kernels.distinct_rows import DistinctRows
+from ltds.losses.kernels.strata import Strata
 from ltds.losses.kernels.tiles import Tiles, mirrored
 
 if TYPE_CHECKING:
+    from ltds.losses.class_sample import ClassSample
     from ltds.losses.semantic_alignment import Directions
 
 KEPT_BYTES = 24 * 2**20
@@ -26,17 +28,29 @@ class ContrastPass:
     (x, y) of E is share_x . member_y + member_x . share_y.
     Tiles of E are computed twice: for the sums and, unless kept, for the derivative. Without copies the columns of s
     are computed once, after the others: they complete the sums of a row.
+    With a sample of classes there are two columns for each table in `member`, the sums and `share` (see `Strata`).
     """
 
     def __init__(
-        self, tables: Tensor, semantics: Tensor, projected: Tensor, directions: Directions, margin: float, tau: float
+        self,
+        tables: Tensor,
+        semantics: Tensor,
+        projected: Tensor,
+        directions: Directions,
+        margin: float,
+        tau: float,
+        sample: ClassSample | None = None,
     ) -> None:
         self.tau, self.distinct = tau, DistinctRows(tables, semantics, projected)
-        self.rows, self.member = self.distinct.rows, self.distinct.member
         self.P, self.C = self.distinct.P, self.distinct.C
+        self.strata = None if sample is None else Strata(sample, self.distinct.classes, tables.dtype)
+        self.rows, member = self.distinct.rows, self.distinct.member
+        self.member = member if self.strata is None else self.strata.split(member)
         self.weight, self.cross, self.intra = (
             x.to(tables) for x in (directions.weight, directions.cross, directions.intra)
         )
+        if sample is not None:
+            self.weight = self.weight * sample.anchor_weights.to(tables)[:, None, None]
         self.everyone = torch.cat([tables, semantics[None]]).transpose(0, 1)  # (C,T+1,S)
         cosines = self.everyone[:, :-1] @ self.everyone.transpose(1, 2)
         self.positive = (cosines - margin) / tau  # (C,T,T+1)
@@ -49,6 +63,7 @@ class ContrastPass:
     def run(self, wanted: bool) -> tuple[Tensor, Tensor]:
         """The loss, a scalar, and if wanted its derivative by the tables (T,C,S)."""
         sums = self._sum_negatives(KEPT_BYTES if wanted else 0)
+        sums = sums if self.strata is None else self.strata.joined(sums)
         if self.meets_s_last:
             self._meet_semantics(sums, wanted)
         sums = self.distinct.by_anchor(sums)
@@ -60,14 +75,15 @@ class ContrastPass:
         q = self.weight / (self.C * denominator)
         share = self.cross * q
         share.diagonal(dim1=1, dim2=2).copy_((self.intra * q).sum(-1))
-        self._push_apart(self.distinct.by_row(share))
+        share = self.distinct.by_row(share)
+        self._push_apart(share if self.strata is None else self.strata.spread(share))
         self._pull_together(q * self.positive.exp() - self.weight / self.C)
         whole = self.rows.new_zeros(self.distinct.T, self.C, self.rows.shape[1])
         whole[self.distinct.domain, self.distinct.label] = self.gradient.div_(self.tau)
         return loss, whole
 
     def _sum_negatives(self, room: int) -> Tensor:
-        """E @ member, (N,T+1), keeping the first tiles as long as they fit into `room` bytes."""
+        """E @ member, (N,T+1) or (N,2T+2), keeping the first tiles as long as they fit into `room` bytes."""
         member = self.member.T.contiguous()  # products with so few columns are five times faster transposed
         sums = torch.zeros_like(member)
         for rows, columns in self.tiles.grid:
@@ -86,13 +102,17 @@ class ContrastPass:
         """The last column of the sums, and at once the derivative by those entries of E."""
         domain, c = self.distinct.domain, self.distinct.label
         positive, within = self.positive[c, domain, -1].exp(), sums.gather(1, domain[:, None])[:, 0]
-        weight, cross, intra = (x[domain, -1] for x in (self.weight, self.cross, self.intra))
+        cross, intra = (x[domain, -1] for x in (self.cross, self.intra))
+        weight = self.weight.expand_as(self.positive)[c, domain, -1]
         height, width, last = tiling.ROWS, tiling.COLUMNS, len(self.rows)
         strips = [slice(left, min(left + width, last)) for left in range(self.P, last, width)]
         buffers = self.rows.new_empty(len(strips), height * width)
         for top in range(0, self.P, height):
             rows = slice(top, min(top + height, self.P))
             tiles = [self.tiles.exponentials(rows, *strip) for strip in zip(strips, buffers, strict=True)]
+            if self.strata is not None:
+                for columns, tile in zip(strips, tiles, strict=True):
+                    self.strata.weigh(tile, rows, columns)
             sums[rows, -1] = total = torch.stack([tile.sum(1) for tile in tiles]).sum(0)
             if wanted:
                 denominator = positive[rows] + cross[rows] * total + intra[rows] * within[rows]
