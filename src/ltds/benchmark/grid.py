@@ -41,7 +41,11 @@ class Grid(Settings):
     def _no_settings_of_absent_methods(self) -> Grid:
         absent = [name for name in self.by_method if name not in self.methods]
         if absent:
-            raise ValueError(f"by_method.{absent[0]} has no effect: the grid does not train {absent[0]}")
+            name = absent[0]
+            raise ValueError(
+                f"by_method.{name} has no effect, as the grid does not train {name}: add {name} to methods, or leave "
+                f"it out (remove the table [by_method.{name}])"
+            )
         return self
 
 
@@ -70,12 +74,13 @@ class GridCell:
 def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
     """The grid in a TOML file; values in `given` replace those of the file.
 
-    Where `given` names other methods, the file's settings of methods that are not among them are dropped.
+    Where `given` names methods, these alone are trained: the file's settings of other methods are dropped, and those of
+    a method that only `given` names are used.
     """
     tables = read_toml(file)
-    if "methods" in given and "by_method" in tables:
-        parse(Grid, merge(given, tables))  # the unchanged file must be valid too
-        kept = {name: settings for name, settings in tables["by_method"].items() if name in given["methods"]}
+    of_methods = tables.get("by_method")
+    if "methods" in given and isinstance(of_methods, dict):
+        kept = {name: settings for name, settings in of_methods.items() if name in given["methods"]}
         tables = {**tables, "by_method": kept}
     return parse(Grid, merge(tables, given))
 

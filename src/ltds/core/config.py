@@ -144,8 +144,18 @@ def _sentence(model: type[BaseModel], item: dict[str, Any], prefix: str, remedy:
         return f"There is no setting '{name}'. {nearest(name, names(model, prefix))}"
     if item["type"] == "missing":
         return f"The setting '{name}' has no value. {remedy.format(name=name)}"
-    rule = item["msg"][:1].lower() + item["msg"][1:]
-    return f"Setting '{name}' was {item['input']!r}: {rule}. {remedy.format(name=name)}"
+    if item["type"] == "model_type":
+        return f"Setting '{name}' was {item['input']!r}: it is a group of settings. Set {name}.NAME=VALUE."
+    rule = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "value_error" and isinstance(item["input"], Mapping):
+        return _rule_of_a_group(name.rstrip("."), rule)
+    return f"Setting '{name}' was {item['input']!r}: {rule[:1].lower() + rule[1:]}. {remedy.format(name=name)}"
+
+
+def _rule_of_a_group(name: str, rule: str) -> str:
+    """A rule about several settings says itself which of them to change. `name`: their group, or "" for all."""
+    sentence = f"In '{name}', {rule[:1].lower() + rule[1:]}" if name else rule
+    return sentence if sentence.endswith(".") else f"{sentence}."
 
 
 def _tuples(value: Any) -> Any:

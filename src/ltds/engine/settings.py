@@ -82,7 +82,7 @@ class OptimizerSettings(Settings):
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> OptimizerSettings:
         if self.name == "sgd" and self.nesterov and self.momentum == 0:
-            raise ValueError("nesterov needs a momentum above 0")
+            raise ValueError("nesterov needs a momentum above 0: raise momentum, or leave nesterov out")
         idle = ["momentum", "nesterov"] if self.name == "adamw" else ["betas"]
         refuse_idle(self, idle, f"with optimizer.name={self.name}")
         return self

@@ -62,7 +62,9 @@ class DamlConfig(Settings):
     def _no_setting_without_effect(self) -> DamlConfig:
         w = self.weights
         if not (w.meta_classification or w.meta_mix):
-            raise ValueError("weights.meta_classification and weights.meta_mix cannot both be 0: DAML meta-learns")
+            raise ValueError(
+                "weights.meta_classification and weights.meta_mix cannot both be 0: DAML meta-learns. Raise one"
+            )
         if not w.distillation:
             refuse_idle(self, ["temperature"], "with weights.distillation=0")
         if not (w.mix or w.meta_mix):

@@ -31,7 +31,9 @@ def read_architecture(folder: Path) -> str:
     """
     config = _read(folder / CONFIG)
     if config is None or not isinstance(config.get("model_type"), str):
-        raise ValueError(f"expected a folder with a {CONFIG} that names a model_type, but got '{folder}'")
+        raise ValueError(
+            f"expected a folder with a {CONFIG} that names a model_type, but got '{folder}': name another one"
+        )
     config = {key: value for key, value in config.items() if key not in UNWANTED and not key.startswith("_")}
     images = _read(folder / PREPROCESSOR) or {}
     mean, std = images.get("image_mean", IMAGENET_MEAN), images.get("image_std", IMAGENET_STD)

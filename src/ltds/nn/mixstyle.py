@@ -33,7 +33,8 @@ class MixStyleSettings(Settings):
         if not self.p:
             refuse_idle(self, ["alpha", "stages", "mix"], "without MixStyle (p=0)")
         if not self.stages or len(set(self.stages)) < len(self.stages):
-            raise ValueError(f"stages must be one or more stages without repetition, but was {self.stages}")
+            got = f"but was {self.stages}"
+            raise ValueError(f"stages must be one or more stages without repetition, {got}: list each of them once")
         return self
 
 

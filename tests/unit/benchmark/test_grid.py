@@ -85,8 +85,16 @@ def test_other_methods_leave_the_settings_of_single_methods_behind(tmp_path: Pat
     file.write_text(file.read_text().removeprefix('data = "toy"\n'))
     assert read_grid(file, {"methods": ["dc"], "data": "given"}).data == "given"
     file.write_text('data = "toy"\nmethods = ["agg"]\n[by_method.la]\nposthoc_tau = 0.5\n')
-    with pytest.raises(ConfigError, match=r"by_method\.la has no effect"):
-        read_grid(file, {"methods": ["agg", "la"]})
+    assert read_grid(file, {"methods": ["agg", "la"]}).by_method == {"la": {"posthoc_tau": 0.5}}
+    with pytest.raises(ConfigError) as raised:
+        read_grid(file, {})
+    assert str(raised.value) == (
+        "by_method.la has no effect, as the grid does not train la: add la to methods, or leave it out (remove the "
+        "table [by_method.la])."
+    )
+    file.write_text('data = "toy"\nmethods = ["agg"]\nby_method = 3\n')
+    with pytest.raises(ConfigError, match=r"^Setting 'by_method' was 3: input should be a valid dictionary"):
+        read_grid(file, {"methods": ["la"]})
 
 
 def test_settings_of_one_method_alone(toy: Manifest, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli_w
@@ -120,6 +121,30 @@ def test_settings_without_effect_are_refused() -> None:
         resolve(DATA, {"schedule": {"decay": "cosine", "milestones": [0.5]}})
     with pytest.raises(ConfigError, match=r"decay has no effect without averaging"):
         resolve(DATA, {"averaging": {"decay": 0.9}})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"optimizer": {"name": "adamw", "momentum": 0.5}},
+            "In 'optimizer', momentum has no effect with optimizer.name=adamw: leave it out.",
+        ),
+        (
+            {"optimizer": {"nesterov": True, "momentum": 0.0}},
+            "In 'optimizer', nesterov needs a momentum above 0: raise momentum, or leave nesterov out.",
+        ),
+        (
+            {"method": {"name": "cumix", "weights": {"features": 0.0, "images": 0.0}}},
+            "In 'method', weights.features=0 and weights.images=0 leave nothing to mix: use the method agg.",
+        ),
+        ({"averaging": 3}, "Setting 'averaging' was 3: it is a group of settings. Set averaging.NAME=VALUE."),
+    ],
+)
+def test_a_rule_about_a_group_is_said_in_words_alone(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        resolve({"data": {"root": "x", "held_out": "y"}}, given)
+    assert str(raised.value) == message
 
 
 def test_a_bad_or_missing_file_is_named(tmp_path: Path) -> None:
