@@ -16,6 +16,7 @@ from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.identity import identity
+from ltds.engine.recipe_line import GivenAndConfig, recipe_line
 
 PLAIN = ""  # the name of the only variant, where a grid defines none
 
@@ -86,14 +87,20 @@ def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
 
 
 def cells_of(
-    grid: Grid, out: Path, open_data: Callable[[str], Manifest], trust: Iterable[str] | None = None
+    grid: Grid,
+    out: Path,
+    open_data: Callable[[str], Manifest],
+    trust: Iterable[str] | None = None,
+    say: Callable[[str], object] = lambda line: None,
 ) -> list[GridCell]:
     """Every run of the grid, ordered by seed, then domain, so that the first results cover the whole table.
 
     All mistakes in all of them are reported at once, before anything is trained. `trust`: for a grid from a file, the
-    modules outside ltds that may be imported; None: the caller wrote the grid.
+    modules outside ltds that may be imported; None: the caller wrote the grid. `say` gets a line for each dataset whose
+    recipe sets something.
     """
     opened: dict[str, Manifest] = {}
+    settled: dict[str, dict[tuple[str, str], GivenAndConfig]] = {}
     variants = grid.variants or {PLAIN: {}}
     cells: list[GridCell] = []
     problems: dict[str, LtdsError] = {}
@@ -110,11 +117,16 @@ def cells_of(
                     try:
                         config = resolve(settings, of_method, layer, dataset=manifest, trust=trust)
                         cells.append(GridCell(_run_directory(out, config, manifest), config, variant))
+                        given = merge(settings, of_method)
+                        settled.setdefault(source, {}).setdefault((variant, method), (given, config))
                     except LtdsError as error:
                         problems[f"{method}: {error}"] = error
     if problems:
         arguments = dict.fromkeys(argument for error in problems.values() for argument in error.arguments)
         raise ConfigError(listing(list(problems)), arguments=arguments)
+    for source, runs in settled.items():
+        if line := recipe_line(opened[source], *runs.values()):
+            say(line)
     return list({cell.run.path: cell for cell in cells}.values())
 
 

@@ -69,7 +69,8 @@ def benchmark(
     given = _given(data, methods, held_out, seeds, [*events, *(overrides or [])])
     wanted = _grid(grid, given)
     folder = out or Path("runs") / (grid.stem if grid else "benchmark")
-    cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN), [*modules_named(given), *(trust or [])])
+    trusted = [*modules_named(given), *(trust or [])]
+    cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN), trusted, SCREEN.say)
     run_grid(cells, folder, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
 
 

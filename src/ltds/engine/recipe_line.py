@@ -1,4 +1,4 @@
-"""What the recipe of a dataset set for a run, in a line."""
+"""What the recipe of a dataset set for a run, or for the runs of a benchmark, in a line."""
 
 from __future__ import annotations
 
@@ -9,17 +9,34 @@ from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 
+GivenAndConfig = tuple[Mapping[str, Any], RunConfig]
 
-def recipe_line(manifest: Manifest, given: Mapping[str, Any], config: RunConfig) -> str:
-    """The settings of this run that come from the recipe of its dataset and not from the user; "" if there are none."""
-    recipe, settled = find_recipe(manifest), config.to_dict()
+
+def recipe_line(manifest: Manifest, *runs: GivenAndConfig) -> str:
+    """The settings that come from the recipe of a dataset and not from the user; "" if there are none.
+
+    `runs`: for each run on the dataset the settings that the user gave and its config. A setting that only some of them
+    take from the recipe is followed by their methods.
+    """
+    recipe = find_recipe(manifest)
     suited = {**recipe.settings, "method": recipe.with_embeddings}
-    taken = [(path, value) for path, value in _leaves(suited) if not _has(given, path) and _at(settled, path) == value]
-    if not taken:
+    settled = [(given, config.method_name, config.to_dict()) for given, config in runs]
+    listed = []
+    for path, value in _leaves(suited):
+        takers = [name for given, name, tables in settled if not _has(given, path) and _at(tables, path) == value]
+        if takers:
+            listed.append(f"{'.'.join(path)}={value}{_where(takers, [name for _, name, _ in settled])}")
+    if not listed:
         return ""
-    listed = ", ".join(f"{'.'.join(path)}={value}" for path, value in taken)
-    said = f" {note}." if (note := recipe.note) and not _has(given, ("data", "size")) else ""
-    return f"From the recipe for '{manifest.name}': {listed}.{said} A setting that you give replaces it."
+    said = f" {note}." if (note := recipe.note) and not all(_has(given, ("data", "size")) for given, _ in runs) else ""
+    return f"From the recipe for '{manifest.name}': {', '.join(listed)}.{said} A setting that you give replaces it."
+
+
+def _where(takers: list[str], methods: list[str]) -> str:
+    """(ltds) where only the runs of that method take a setting from the recipe; "" where all runs do."""
+    if len(takers) == len(methods):
+        return ""
+    return " (some runs)" if set(takers) == set(methods) else f" ({', '.join(dict.fromkeys(takers))})"
 
 
 def _leaves(tables: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -57,7 +57,7 @@ def begin_run(
     say(describe_test(manifest, held_out, domains))
     plan, config = _plan(manifest, given, settled, domains, budget, progress, say)
     _say_plan(plan, given, len(domains) + 1, say)
-    if line := recipe_line(manifest, given, config):
+    if line := recipe_line(manifest, (given, config)):
         say(line)
     say(f"Training in '{out}'")
     record = plan.to_dict() if plan.choices else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,19 @@ def test_settings_of_one_method_alone(toy: Manifest, tmp_path: Path) -> None:
     assert settings["agg"].criterion.tau == 1.0
     with pytest.raises(ConfigError, match=r"by_method\.dc has no effect"):
         cells(toy, tmp_path, by_method={"dc": {}})
+
+
+def test_the_recipe_is_said_once_for_a_dataset(toy: Manifest, tmp_path: Path) -> None:
+    named = replace(toy, name="bestiary")
+    tables = {"data": "drawn", "methods": ["agg", "ltds"], "seeds": [0, 1], "by_method": {"ltds": {"temperature": 0.1}}}
+    lines: list[str] = []
+    cells = cells_of(parse(Grid, tables), tmp_path, lambda _: named, say=lines.append)
+    assert len(cells) == 4 * len(toy.domains)
+    assert len(lines) == 1
+    assert lines[0].startswith("From the recipe for 'bestiary': data.size=32, data.batch_size=32,")
+    assert "temperature" not in lines[0], "the grid gives it"
+    cells_of(parse(Grid, tables), tmp_path, lambda _: toy, say=lines.append)
+    assert len(lines) == 1, "a dataset without a recipe"
 
 
 @pytest.mark.parametrize("file", sorted(CONFIGS.rglob("*.toml")), ids=lambda f: f"{f.parent.name}-{f.stem}")

@@ -19,7 +19,7 @@ def bestiary(toy: Manifest, **built: Any) -> Manifest:
 
 def line(manifest: Manifest, **given: Any) -> str:
     given = {"data": {"root": "x"}} | given
-    return recipe_line(manifest, given, resolve(given, dataset=manifest))
+    return recipe_line(manifest, (given, resolve(given, dataset=manifest)))
 
 
 def test_the_recipe_takes_the_size_of_the_images(toy: Manifest) -> None:
@@ -56,3 +56,17 @@ def test_what_the_user_gives_is_not_the_recipe_s(toy: Manifest) -> None:
 @pytest.mark.parametrize(("method", "takes"), [("ltds", True), ("agg", False)])
 def test_settings_of_the_method_are_said_where_it_takes_them(toy: Manifest, method: str, takes: bool) -> None:
     assert ("method.temperature=0.2" in line(bestiary(toy, size=32), method={"name": method})) == takes
+
+
+def test_one_line_for_many_runs(toy: Manifest) -> None:
+    """As a benchmark prints it: what only some methods, or some variants, take from the recipe is marked."""
+    manifest = bestiary(toy, size=32)
+    tables: list[dict[str, Any]] = [
+        {"data": {"root": "x"}, "method": {"name": name}, "optimizer": optimizer}
+        for name in ("ltds", "agg")
+        for optimizer in ({}, {"lr": 0.1})
+    ]
+    said = recipe_line(manifest, *((given, resolve(given, dataset=manifest)) for given in tables))
+    assert "data.size=32, data.batch_size=32," in said
+    assert "optimizer.lr=0.2 (some runs)," in said
+    assert "method.temperature=0.2 (ltds)." in said
