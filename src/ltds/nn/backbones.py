@@ -32,7 +32,8 @@ class BackboneSettings(Settings):
         "adapter (on features) or 'package.module:Thing'",
     )
     stem: ResNetStem = Field("imagenet", description="ResNets: first layers, for 224, 64 or 32 pixels")
-    width: PositiveInt = Field(64, description="ResNets: channels of the first stage")
+    # Below 8 channels, torch's channels_last convolutions have corrupted memory on a CPU.
+    width: int = Field(64, ge=8, description="ResNets: channels of the first stage, 8 or more")
     adapter_width: PositiveInt = Field(256, description="adapter: hidden units")
     weights: str = Field(
         "", description="file of weights, 'imagenet' for efficientnet-lite, or '' for random ones (hf: its folder's)"
