@@ -37,6 +37,7 @@ def facts(run: Run, row: str) -> dict[str, Any]:
         "commit": run.commit,
         "known_images": held_out.get("known_images"),
         "open_images": held_out.get("open_images"),
+        "knows_open_names": run.knows_open_names,
         "validation": {"accuracy": whole["validation"].get("accuracy"), "step": step},
         "summary": run.metrics.summary,
     }

@@ -27,7 +27,9 @@ from typing import Any
 
 from ltds.core.files import write_text
 from ltds.evaluation.significance import paired_difference
+from ltds.methods.registry import METHODS
 from ltds.reporting.glossary import METRICS
+from ltds.reporting.open_names import KNOWS_NAMES, marked
 from ltds.reporting.paper.tables import METRIC_KEYS, preset_averages
 
 ROOT = Path(__file__).parents[1]
@@ -84,8 +86,26 @@ class Study:
             return None, None, 0
         return statistics.mean(whole), statistics.stdev(whole) if len(whole) > 1 else None, len(whole)
 
+    def knows_open_names(self, row: str) -> bool:
+        """Whether embeddings of open classes took part in training a run of this row."""
+        return any(_knows_open_names(run) for run in self.runs if run["row"] == row)
+
     def held_out(self) -> list[str]:
         return list(dict.fromkeys(run["held_out"] for run in self.runs))
+
+
+def _knows_open_names(run: dict[str, Any]) -> bool:
+    """As the run says; an older record does not, but the settings of its method do, and whether classes were open."""
+    if "knows_open_names" in run:
+        return bool(run["knows_open_names"])
+    if not run["open_images"]:
+        return False
+    name = run["row"] if run["row"] in METHODS else run.get("method")
+    if name not in METHODS:
+        return False
+    method, preset = METHODS[name].method, METHODS[name].settings
+    settings = method.Config.model_validate(preset)
+    return method.uses_embeddings(settings) and not getattr(settings, "hide_open_names", False)
 
 
 def table(study: Study, options: dict[str, str]) -> str:
@@ -108,8 +128,10 @@ def table(study: Study, options: dict[str, str]) -> str:
         for row in rows:
             texts[row].append(_printed([printed[name].get(row) for name in shown]))
     lines = [f"| {options.get('first', 'method')} | {' | '.join(heads)} |", "|:--|" + "--:|" * len(heads)]
-    lines += [f"| `{row}` | {' | '.join(texts[row])} |" for row in rows]
-    return "\n".join([*lines, "", _sizes(study, rows), ""])
+    names = {row: f"`{row}`" for row in rows}
+    informed = [names[row] for row in rows if compared and study.knows_open_names(row)]
+    lines += [f"| {marked(names[row], informed)} | {' | '.join(texts[row])} |" for row in rows]
+    return "\n".join([*lines, "", _sizes(study, rows), *([KNOWS_NAMES] if informed else []), ""])
 
 
 def _averages(

@@ -64,3 +64,22 @@ def test_a_table_by_hand() -> None:
     by_domain = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u", "by": "held_out", "rows": "b"}).splitlines()
     assert by_domain[0] == "| method | x: Acc-U | y | average |"
     assert by_domain[2] == "| `b` | 40.0 | 70.0 | 55.0 |"
+
+
+def test_rows_that_know_the_names_of_open_classes_are_marked() -> None:
+    """As the record says; for an older record, as the method's settings say."""
+    run = {"data": "d", "held_out": "x", "seed": 0, "commit": "1", "known_images": 9, "summary": {"acc_u": 0.5}}
+    rows = ("agg", "ltds", "ltds-hidden-names", "agg-embeddings", "mine")
+    older = [{**run, "row": row, "method": row, "open_images": 3} for row in rows]
+    said = [{**one, "knows_open_names": one["row"] == "mine"} for one in older]
+    without = [{**one, "open_images": 0} for one in older]
+
+    def first(runs: list[dict[str, object]]) -> list[str]:
+        text = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u", "rows": ",".join(rows)})
+        assert text.count("§ knows the names of the open classes") == ("` § |" in text)
+        return [line.split(" |")[0] for line in text.splitlines()[2:7]]
+
+    plain = ["| `agg`", "| `ltds`", "| `ltds-hidden-names`", "| `agg-embeddings`", "| `mine`"]
+    assert first(older) == ["| `agg`", "| `ltds` §", "| `ltds-hidden-names`", "| `agg-embeddings` §", "| `mine`"]
+    assert first(said) == [*plain[:4], "| `mine` §"]
+    assert first(without) == plain

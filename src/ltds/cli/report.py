@@ -61,10 +61,10 @@ def show(collection: Collection, reference: str | None = None) -> None:
     for dataset in collection.datasets:
         for table in comparison_tables(dataset, reference)[:1]:  # the files have the other metrics
             SCREEN.say(table.title)
-            SCREEN.table(["Method", *table.headings], [[label, *fields] for label, fields in table.rows])
+            SCREEN.table(["Method", *table.headings], [[table.name(label), *fields] for label, fields in table.rows])
             shown.append(table)
         if len(dataset.rows) > 1:
             best = answer(dataset)
             SCREEN.say(f"{best.verdict} {best.certainty}")
-    for line in [*legend(all_tables(collection)), *sentences(shown), *collection.problems]:
+    for line in dict.fromkeys([*legend(all_tables(collection)), *sentences(shown), *collection.problems]):
         SCREEN.say(line)

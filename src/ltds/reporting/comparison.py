@@ -11,6 +11,7 @@ from ltds.evaluation.significance import (
 )
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import MAIN, Metric
+from ltds.reporting.open_names import informed_rows
 from ltds.reporting.paired_runs import MethodDifference, method_difference, values_of
 from ltds.reporting.paper.matching import printed_value
 from ltds.reporting.ranking import Ranking, ranking
@@ -32,7 +33,10 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All methods in one metric over `group`, compared with `reference`."""
+    """All methods in one metric over `group`, compared with `reference`.
+
+    `informed`: labels of the rows whose method knows the names of the open classes.
+    """
 
     dataset: str
     group: str
@@ -40,6 +44,7 @@ class Comparison:
     reference: str
     rows: tuple[ComparisonRow, ...]
     ranking: Ranking | None
+    informed: tuple[str, ...] = ()
 
 
 def comparisons(dataset: Dataset, wanted: str | None = None) -> tuple[Comparison, ...]:
@@ -88,7 +93,7 @@ def _comparison(dataset: Dataset, metric: Metric, reference: str) -> Comparison:
         )
         for label, one in zip(dataset.rows, _corrected(differences), strict=True)
     )
-    return Comparison(dataset.name, group, metric, reference, rows, ranked)
+    return Comparison(dataset.name, group, metric, reference, rows, ranked, informed_rows(dataset))
 
 
 def _corrected(differences: Sequence[MethodDifference | None]) -> Iterator[MethodDifference | None]:

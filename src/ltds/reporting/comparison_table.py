@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ltds.evaluation.significance import LEVEL, coverage_limit
 from ltds.reporting.comparison import Comparison, ComparisonRow
+from ltds.reporting.open_names import KNOWS_NAMES, marked
 from ltds.reporting.paired_runs import MethodDifference
 from ltds.reporting.result_table import MISSING, TOO_FEW, TableCell
 
@@ -29,13 +30,21 @@ PAPER = "Paper: the number printed in the paper; next to it, ours minus paper."
 
 @dataclass(frozen=True)
 class ComparisonTable:
-    """Rows of a label and its fields; `numbers`: the values of the fields for sorting, None if a field has none."""
+    """Rows of a label and its fields; `numbers`: the values of the fields for sorting, None if a field has none.
+
+    `informed`: labels of the rows whose method knows the names of the open classes.
+    """
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
     numbers: tuple[tuple[float | None, ...], ...]
     legend: tuple[str, ...]
+    informed: tuple[str, ...] = ()
+
+    def name(self, label: str) -> str:
+        """The label of a row, marked where its method knows the names of the open classes."""
+        return marked(label, self.informed)
 
 
 def comparison_table(table: Comparison) -> ComparisonTable:
@@ -51,6 +60,7 @@ def comparison_table(table: Comparison) -> ComparisonTable:
         tuple((row.label, texts[:width]) for row, (texts, _) in zip(table.rows, fields, strict=True)),
         tuple(numbers[:width] for _, numbers in fields),
         tuple(_legend(table, has_paper)),
+        table.informed,
     )
 
 
@@ -111,6 +121,8 @@ def _legend(table: Comparison, has_paper: bool) -> Iterable[str]:
         yield f"{RANK} There are {table.ranking.blocks}."
     if has_paper:
         yield PAPER
+    if table.informed:
+        yield KNOWS_NAMES
 
 
 def sentences(tables: Sequence[ComparisonTable]) -> list[str]:

@@ -9,7 +9,8 @@ from ltds.reporting.comparison import comparisons
 from ltds.reporting.comparison_table import ComparisonTable, comparison_table
 from ltds.reporting.cost import HEADINGS, Cost, times_are_noise
 from ltds.reporting.dataset import Dataset
-from ltds.reporting.result_table import INFORMED, MISSING, TOO_FEW, ResultTable, detail_table, main_table
+from ltds.reporting.open_names import KNOWS_NAMES
+from ltds.reporting.result_table import MISSING, TOO_FEW, ResultTable, detail_table, main_table
 from ltds.reporting.sample_size import FEWEST, WIDEST
 
 SPREAD = "Mean ± sample standard deviation over seeds, in percent; averages use the seeds that have every domain."
@@ -29,10 +30,6 @@ IMAGES_ROW = "Test images"
 ONE_SEED = "† one seed: its spread is unknown."
 NO_VALUE = f"{MISSING} no value."
 ORACLE = "H oracle: the best of ten thresholds, chosen on the test labels."
-KNOWS_NAMES = (
-    f"{INFORMED} knows the names of the open classes: their embeddings took part in training. The other methods do not "
-    "know of these classes; the same method without the names: ltds-hidden-names."
-)
 COST = (
     "Cost: parameters of all networks, and the median time of a training step without loading and validation; times "
     "depend on the machine and on its load."

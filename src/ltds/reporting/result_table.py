@@ -11,13 +11,13 @@ from ltds.evaluation.significance import summary
 from ltds.reporting.cost import Cost, any_cost, cost_of
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import MAIN, METRICS, UNEVEN_MAIN, Metric
+from ltds.reporting.open_names import informed_rows, marked
 from ltds.reporting.run import Run
 from ltds.reporting.sample_size import Sample, is_uneven, over_domains, sample_of
 
 AVERAGE = "Average"
 MISSING = "\u2013"  # an en dash
 TOO_FEW = "\u2021"  # a double dagger
-INFORMED = "\u00a7"  # a section sign
 Mark = Literal["", "best", "second"]
 
 
@@ -74,7 +74,7 @@ class ResultTable:
 
     def name(self, label: str) -> str:
         """The label of a row, marked where its method knows the names of the open classes."""
-        return f"{label} {INFORMED}" if label in self.informed else label
+        return marked(label, self.informed)
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -191,8 +191,3 @@ def _table(dataset: Dataset, title: str, columns: Sequence[Column]) -> ResultTab
     shown = filled or list(columns[:1])
     rows = tuple((label, tuple(made[column][i] for column in shown)) for i, label in enumerate(dataset.rows))
     return ResultTable(title, tuple(shown), rows, informed=informed_rows(dataset))
-
-
-def informed_rows(dataset: Dataset) -> tuple[str, ...]:
-    """The rows whose method knows the names of the open classes, in some run."""
-    return tuple(label for label, runs in dataset.rows.items() if any(run.knows_open_names for run in runs))

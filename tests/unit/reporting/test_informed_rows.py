@@ -13,12 +13,13 @@ from conftest import MakeRun
 from ltds.core.runs import RunDirectory
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.formats.csv_table import csv_table
-from ltds.reporting.formats.html.page import write_page
+from ltds.reporting.formats.html.page import render, write_page
 from ltds.reporting.formats.json_record import record
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.formats.terminal import terminal_rows
-from ltds.reporting.legend import KNOWS_NAMES
+from ltds.reporting.legend import comparison_tables
+from ltds.reporting.open_names import KNOWS_NAMES
 
 ART = "art_&_co"  # the domain that alone has a class
 INFORMED = ["ltds", "agg-embeddings"]
@@ -71,3 +72,20 @@ def test_without_open_classes_there_are_no_names_to_know(make_run: MakeRun, runs
     with_embeddings(make_run("ltds", held_out=None))
     (dataset,) = collect([runs]).datasets
     assert not dataset.rows["ltds"][0].knows_open_names
+
+
+def test_comparisons_are_marked_too(make_run: MakeRun, runs: Path) -> None:
+    for seed in (0, 1):
+        make_run("agg", ART, seed)
+        with_embeddings(make_run("ltds", ART, seed, config={"method": {"hide_open_names": False}}))
+    found = collect([runs])
+    for table in comparison_tables(found.datasets[0]):
+        assert [table.name(label) for label, _ in table.rows] == ["agg", "ltds §"]
+        assert KNOWS_NAMES in table.legend
+    markdown, latex = markdown_table(found), latex_table(found)
+    assert markdown.count("| ltds § |") == 5  # results, three comparisons, details
+    assert markdown.count("knows the names of the open classes") == 1
+    assert (latex.count("ltds \\S{} &"), latex.count("knows the names")) == (5, 5)
+    page = render(found)
+    assert page.count("<bdi>ltds</bdi> §</th>") == 6  # and accuracy in each domain
+    assert page.count("<bdi>ltds § %</bdi>") == 1  # accuracy of each class

@@ -15,8 +15,9 @@ from ltds.reporting.cost import cost_of
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.formats.csv_table import groups_of
 from ltds.reporting.glossary import METRICS
+from ltds.reporting.open_names import informed_rows
 from ltds.reporting.paper.matching import paper_table, printed_value
-from ltds.reporting.result_table import AVERAGE, Column, cell_of, informed_rows
+from ltds.reporting.result_table import AVERAGE, Column, cell_of
 from ltds.reporting.run import Run
 
 

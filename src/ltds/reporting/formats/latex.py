@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison_table import ComparisonTable
 from ltds.reporting.legend import IMAGES_ROW, comparison_tables, cost_headings, cost_texts, legend
-from ltds.reporting.result_table import INFORMED, MISSING, TOO_FEW, ResultTable, TableCell, detail_table, main_table
+from ltds.reporting.open_names import INFORMED
+from ltds.reporting.result_table import MISSING, TOO_FEW, ResultTable, TableCell, detail_table, main_table
 
 
 def latex_table(collection: Collection, reference: str | None = None) -> str:
@@ -43,7 +44,7 @@ def _comparison(table: ComparisonTable) -> list[str]:
     lines = [*_head(table.title, table.legend), f"\\begin{{tabular}}{{l{'c' * len(table.headings)}}}", "\\toprule"]
     lines.append(f"\\textbf{{Method}} & {' & '.join(map(latex_text, table.headings))} \\\\ \\midrule")
     for label, fields in table.rows:
-        lines.append(f"{latex_text(label)} & {' & '.join(_signed(field) for field in fields)} \\\\")
+        lines.append(f"{latex_text(table.name(label))} & {' & '.join(_signed(field) for field in fields)} \\\\")
     return [*lines, *_END]
 
 

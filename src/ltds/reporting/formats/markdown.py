@@ -21,7 +21,7 @@ def markdown_table(collection: Collection, reference: str | None = None) -> str:
         blocks += ["\n".join(lines) for lines in (_results(main), *map(_comparison, comparisons), _results(detail))]
         tables += [main, detail]
         compared += comparisons
-    below = [*legend(tables), *sentences(compared)]
+    below = dict.fromkeys([*legend(tables), *sentences(compared)])
     return "\n\n".join([*blocks, "\n".join(f"- {markdown_text(sentence)}" for sentence in below)]) + "\n"
 
 
@@ -47,7 +47,9 @@ def _results(table: ResultTable) -> list[str]:
 def _comparison(table: ComparisonTable) -> list[str]:
     lines = [f"## {markdown_text(table.title)}", "", _line(["Method", *map(markdown_text, table.headings)])]
     lines.append(_line([":--", *["--:"] * len(table.headings)]))
-    return lines + [_line([markdown_text(label), *map(markdown_text, fields)]) for label, fields in table.rows]
+    return lines + [
+        _line([markdown_text(table.name(label)), *map(markdown_text, fields)]) for label, fields in table.rows
+    ]
 
 
 def _line(fields: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from ltds.reporting.formats.html.wide_tables import MethodColumns, by_class, by_
 from ltds.reporting.glossary import MAIN, METRICS, Metric
 from ltds.reporting.headline import Headline, headline
 from ltds.reporting.legend import IMAGES_ROW, comparison_tables, cost_headings, cost_texts, legend
+from ltds.reporting.open_names import informed_rows, marked
 from ltds.reporting.recommendation import Advice, recommendations
 from ltds.reporting.result_table import ResultTable, detail_group, detail_table, main_table
 from ltds.reporting.run import Run
@@ -49,6 +50,7 @@ class DatasetSection:
     comparisons_legend: list[str]
     figure_groups: tuple[FigureGroup, ...]
     classes: tuple[MethodColumns, ...]
+    informed: tuple[str, ...]
 
     @property
     def trained_in_test(self) -> bool:
@@ -72,6 +74,7 @@ def render(collection: Collection, reference: str | None = None, figures: Sequen
         cost_headings=cost_headings,
         cost_texts=cost_texts,
         images_row=IMAGES_ROW,
+        marked=marked,
         runs=run_details(collection),
         filters=filters(collection),
         run_metrics=MAIN,
@@ -107,6 +110,7 @@ def _section(
         sentences(comparisons),
         figure_groups(context, figures, first_figure),
         tuple(by_class(dataset)),
+        informed_rows(dataset),
     )
 
 
