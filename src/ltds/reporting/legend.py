@@ -23,8 +23,8 @@ FEW_IMAGES = (
     f"{WIDEST:.0f} points (95 % interval)."
 )
 IMAGES = (
-    "Test images: how many each number rests on; H, AUROC and OSCR compare known with open images and rest on the "
-    "smaller kind."
+    "Test images: how many different ones each number rests on; an average over domains counts each once. H, AUROC and "
+    "OSCR compare known with open images and rest on the smaller kind."
 )
 IMAGES_ROW = "Test images"
 ONE_SEED = "† one seed: its spread is unknown."

@@ -122,21 +122,22 @@ def cell_of(dataset: Dataset, label: str, column: Column) -> TableCell:
     values = by_seed(dataset.rows[label], column.metric)
     if column.group != AVERAGE:
         made = cell(seeds[column.group] for seeds in values.values() if column.group in seeds)
-        return replace(made, sample=_sample(dataset.rows[label], column, made.mean))
+        found = _sample(dataset.rows[label], column, made.mean)
+        return replace(made, sample=found[1] if found else None)
     needed = dataset.held_out_only
     complete = [seeds for seeds in values.values() if all(domain in seeds for domain in needed)]
     made = cell(statistics.fmean(seeds[domain] for domain in needed) for seeds in complete)
     parts = [_sample(dataset.rows[label], replace(column, group=domain), made.mean) for domain in needed]
-    known = [part for part in parts if part]
+    known = [part for part in parts if part is not None]
     return replace(made, sample=over_domains(known, column.metric.key) if len(known) == len(needed) else None)
 
 
-def _sample(runs: Iterable[Run], column: Column, percent: float | None) -> Sample | None:
-    """The images behind a cell of one held-out domain: all seeds have the same, or else the fewest count."""
+def _sample(runs: Iterable[Run], column: Column, percent: float | None) -> tuple[Run, Sample] | None:
+    """The images behind a cell of one held-out domain, with a run: all seeds have the same, or the fewest count."""
     if percent is None:
         return None
-    of_runs = (sample_of(run, column.metric.key, percent) for run in runs if run.held_out == column.group)
-    return min((sample for sample in of_runs if sample), key=lambda sample: sample.images, default=None)
+    of_runs = ((run, sample_of(run, column.metric.key, percent)) for run in runs if run.held_out == column.group)
+    return min(((run, found) for run, found in of_runs if found), key=lambda one: one[1].images, default=None)
 
 
 def _images(samples: Iterable[Sample | None]) -> str:

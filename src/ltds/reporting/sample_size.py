@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -53,19 +54,38 @@ def sample_of(run: Run, metric: str, percent: float) -> Sample | None:
         return None
     known = known_mask(run.task)
     if metric.startswith("h_") or metric in RANKED:
-        rows = _held_out(run) if metric in UNSEEN else slice(None)
-        return _of_both_kinds(int(images[rows][:, known].sum()), int(images[rows][:, ~known].sum()), metric)
+        of_kinds = (_different([run], metric, "known"), _different([run], metric, "open"))
+        return _of_both_kinds(*of_kinds, metric)
     return _of_parts(_parts(run, metric, images * known), percent)
 
 
-def over_domains(samples: Sequence[Sample], metric: str) -> Sample | None:
-    """The sample of a mean over held-out domains: of other images each, or of the same images predicted again."""
-    if not samples:
+def over_domains(parts: Sequence[tuple[Run, Sample]], metric: str) -> Sample | None:
+    """The sample of a mean over held-out domains, from a run on each and its sample.
+
+    Its images are the different ones of all runs. A test image is often predicted in several of them: it counts once.
+    """
+    if not parts:
         return None
-    widths = [sample.half_width for sample in samples]
-    if metric in UNSEEN:
-        return Sample(sum(s.images for s in samples), _mean_width(widths), samples[0].kind)
-    return Sample(max(s.images for s in samples), sum(widths) / len(widths), samples[0].kind)
+    widths = [sample.half_width for _, sample in parts]
+    width = _mean_width(widths) if metric in UNSEEN else sum(widths) / len(widths)
+    known, opened = (_different([run for run, _ in parts], metric, kind) for kind in ("known", "open"))
+    if parts[0][1].kind:
+        return Sample(min(known, opened), width, "open" if opened < known else "known")
+    return Sample(known, width)
+
+
+def _different(runs: Iterable[Run], metric: str, kind: Literal["known", "open"]) -> int:
+    """How many different images of known or open classes a metric rests on in some of these runs.
+
+    The test images of a pair of domain and class in one run contain those in another, or are the same.
+    """
+    largest: IntArray | None = None
+    for run in runs:
+        if run.test_images is not None:
+            known = known_mask(run.task)
+            counts = _counted(run, metric, run.test_images * (known if kind == "known" else ~known))
+            largest = counts if largest is None else np.maximum(largest, counts)
+    return 0 if largest is None else int(largest.sum())
 
 
 def half_width(percent: float, images: int) -> float:
@@ -101,25 +121,29 @@ def _of_both_kinds(known: int, opened: int, metric: str) -> Sample | None:
     return Sample(min(known, opened), width, "open" if opened < known else "known")
 
 
+def _counted(run: Run, metric: str, images: IntArray) -> IntArray:
+    """images (G,C) of each pair of domain and class, without those that the metric leaves out."""
+    seen, counts = run.task.seen_in_domain, np.array(images)
+    if metric in UNSEEN:
+        counts[[d for d in range(len(counts)) if d not in _held_out(run)]] = 0
+    elif metric in SHOTS:
+        counts[:, np.array(shot_groups(run.task)) != metric] = 0
+    elif metric == "seen_pairs":
+        counts[~seen] = 0
+    elif metric in ("unseen_pairs", "unseen_pairs_sources"):
+        counts[seen] = 0
+        if metric == "unseen_pairs_sources":
+            counts[_held_out(run)] = 0
+    return counts
+
+
 def _parts(run: Run, metric: str, images: IntArray) -> list[int]:
     """Test images of each part of which the metric is the mean; a single part if it pools its images. images (G,C)."""
-    seen = run.task.seen_in_domain
-    sources = [d for d, name in enumerate(run.task.domains) if name != run.task.held_out]
-    if metric in ("acc_u", "macro_u"):
-        held_out = images[_held_out(run)]
-        parts = held_out.sum(axis=0) if metric == "macro_u" else held_out.sum()
-    elif metric == "acc":
-        parts = images.sum(axis=1)
-    elif metric == "macro_accuracy":
-        parts = images.sum(axis=0)
-    elif metric in SHOTS:
-        parts = images.sum(axis=0)[np.array(shot_groups(run.task)) == metric]
-    elif metric in ("seen_pairs", "unseen_pairs"):
-        parts = images[seen if metric == "seen_pairs" else ~seen].sum()
-    elif metric == "unseen_pairs_sources":
-        parts = images[sources][~seen[sources]].sum()
+    counts = _counted(run, metric, images)
+    if metric in ("macro_u", "macro_accuracy", *SHOTS):
+        parts = counts.sum(axis=0)
     else:
-        parts = images.sum()
+        parts = counts.sum(axis=1) if metric == "acc" else counts.sum()
     return [int(n) for n in np.atleast_1d(parts) if n]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ltds.core.runs import RunDirectory
+from ltds.evaluation.class_groups import known_mask
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.formats.csv_table import csv_table
 from ltds.reporting.formats.json_record import record
@@ -71,11 +72,29 @@ def test_images_behind_each_metric(small: Collection) -> None:
     assert acc.half_width == pytest.approx(half_width(50, 700) / np.sqrt(3))
 
 
-def test_an_average_over_domains_counts_other_images_once_each() -> None:
-    one, two = Sample(100, 6.0), Sample(300, 8.0)
-    assert over_domains([one, two], "acc_u") == Sample(400, 5.0)
-    assert over_domains([one, two], "acc") == Sample(300, 7.0)
+def test_an_average_over_domains_counts_every_image_once(make_run, runs: Path) -> None:
+    """photo and sketch held out in turn: a held-out domain is tested on all of its images, here twice as many."""
+    give_images(make_run("agg", "photo", 0, 0.6), [[20] * 8, [10] * 8, [10] * 8])
+    give_images(make_run("agg", "sketch", 0, 0.6), [[10] * 8, [20] * 8, [10] * 8])
+    found = collect([runs])
+    one, two = (Sample(100, 6.0), Sample(300, 8.0))
+    parts = list(zip(found.runs, (one, two), strict=True))
+    photo, sketch = (int(known_mask(run.task).sum()) for run in found.runs)
+    assert (photo, sketch) == (8, 8), "no class is in one of these domains alone"
+    assert over_domains(parts, "acc_u") == Sample(20 * 8 + 20 * 8, 5.0)
+    assert over_domains(parts, "acc") == Sample((20 + 20 + 10) * 8, 7.0)
     assert over_domains([], "acc") is None
+    table = main_table(found.datasets[0])
+    shown = {(column.group, column.metric.key): text for column, text in zip(table.columns, table.images, strict=True)}
+    assert shown["photo", "acc"] == shown["sketch", "acc"] == "320"
+    assert shown["Average", "acc"] == "400"
+    assert (shown["photo", "acc_u"], shown["Average", "acc_u"]) == ("160", "320")
+
+
+def test_an_average_of_h_counts_known_and_open_images(small: Collection) -> None:
+    run = small.runs[0]
+    assert over_domains([(run, Sample(4, 9.0, "open"))], "h_oracle") == Sample(4, 9.0, "open")
+    assert over_domains([(run, Sample(4, 9.0, "open"))], "h_u_fixed") == Sample(3, 9.0, "open")
 
 
 def test_h_on_four_open_images_is_marked_in_every_format(small: Collection) -> None:
