@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ class Settings(BaseModel):
 SettingsType = TypeVar("SettingsType", bound=Settings)
 Fraction = Annotated[float, Field(ge=0, le=1)]
 REMEDY = "Set {name}=VALUE."
+BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")  # of .5, which TOML does not allow
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -38,7 +40,7 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def parse_overrides(pairs: Iterable[str]) -> dict[str, Any]:
-    """`["optimizer.lr=0.05"]` as nested tables. Values are read as TOML; what is not TOML is taken as text."""
+    """`["optimizer.lr=0.05"]` as nested tables. Values are read as TOML, also .5 and True; anything else is text."""
     tables: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -170,7 +172,11 @@ def _nested(path: list[str], value: Any) -> dict[str, Any]:
 
 
 def _literal(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        return text
+    """The value of a text: TOML, also with the spellings .5, True and False that people type; otherwise the text."""
+    completed = BARE_POINT.sub("0.", text)
+    for spelling in (text, completed, {"True": "true", "False": "false"}.get(text, text)):
+        try:
+            return tomllib.loads(f"value = {spelling}")["value"]
+        except (ValueError, RecursionError):
+            continue
+    return text

@@ -26,6 +26,23 @@ def test_overrides_are_read_as_toml_and_text() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (".5", 0.5),
+        ("-.5", -0.5),
+        ("[.5, .9]", [0.5, 0.9]),
+        ("True", True),
+        ("False", False),
+        ("./a.5", "./a.5"),
+        (".5.toml", ".5.toml"),
+        ("v1.5", "v1.5"),
+    ],
+)
+def test_spellings_of_values_that_people_type(text: str, value: object) -> None:
+    assert parse_overrides([f"a={text}"]) == {"a": value}
+
+
 @pytest.mark.parametrize("pair", ["optimizer.lr", "=3", ""])
 def test_an_override_without_name_or_value_is_refused(pair: str) -> None:
     with pytest.raises(ConfigError, match=r"Write NAME=VALUE"):
