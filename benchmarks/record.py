@@ -3,6 +3,7 @@
     python benchmarks/record.py runs/table2 --what "Bestiary, all methods" --command "ltds benchmark ..." \
         --out results/bestiary.json
     python benchmarks/record.py runs/features ltds-hidden-names=runs/hidden ...   # a name for the rows of a folder
+    python benchmarks/record.py digits=runs/digits --first data ...               # rows are datasets, over all methods
 
 Every run is kept with its seed, commit, numbers of images, validation, all metrics and the settings that differ.
 """
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", help="folders with runs, each FOLDER or NAME OF ITS ROW=FOLDER")
     parser.add_argument("--what", required=True, help="one sentence: which study this is")
     parser.add_argument("--command", required=True, help="the command that repeats it")
+    parser.add_argument("--first", choices=["method", "data"], default="method", help="what a row of the table is")
     parser.add_argument("--out", type=Path, required=True, help="a file in results/")
     words = parser.parse_args()
     named: dict[str, list[Run]] = {}
@@ -85,6 +87,9 @@ def main() -> None:
             print(problem)
         named.setdefault(row, []).extend(found.runs)
     result = study(named, words.what, words.command)
+    if words.first == "data":  # a row averages over methods as over held-out domains
+        for run in result["runs"]:
+            run["data"] += f"/{run['method']}"
     cells = Counter((r["row"], r["data"], r["held_out"], r["seed"]) for r in result["runs"])
     twice = [cell for cell, count in cells.items() if count > 1]
     if twice:

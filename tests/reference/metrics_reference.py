@@ -164,7 +164,7 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
 
     used = [i for i in range(len(val_labels)) if val_domains[i] in sources and val_labels[i] not in opened]
     spreads = [spread([row[c] for c in columns]) for row in ([val_logits[i] for i in used] or logits)]
-    temperature = average(spreads) / 2 if spreads and average(spreads) > 0 else 1.0
+    temperature = average(spreads) / 4 if spreads and average(spreads) > 0 else 1.0
 
     def known_answer(row, struck_out=None):
         """The best known class and its softmax value at the temperature; one class may be struck out."""
@@ -176,7 +176,7 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
 
     accepted = [known_answer(val_logits[i])[1] for i in used if known_answer(val_logits[i])[0] == val_labels[i]]
     unknown = [known_answer(val_logits[i], val_labels[i])[1] for i in used]
-    threshold = balanced_threshold(accepted, unknown, 3) if accepted else None
+    threshold = balanced_threshold(accepted, unknown, 2) if accepted else None
 
     def known_h(chosen, t):
         """H when an image is unknown if the softened confidence in its best known class is below t."""

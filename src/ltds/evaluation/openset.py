@@ -20,8 +20,8 @@ from ltds.evaluation.metrics import harmonic
 
 GRID_SIZE = 10
 SOFTMAX_PERCENTILE = 5.0
-SOFTENING = 0.5  # the temperature, in standard deviations of the logits of an image
-CAUTION = 3  # how much more a rejected image of a known class counts than an accepted one of a struck-out class
+SOFTENING = 0.25  # the temperature, in standard deviations of the logits of an image
+CAUTION = 2  # how much more a rejected image of a known class counts than an accepted one of a struck-out class
 
 
 @dataclass(frozen=True)

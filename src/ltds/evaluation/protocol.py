@@ -14,7 +14,7 @@ from ltds.evaluation.class_groups import SHOTS, class_rows, group_accuracies, kn
 from ltds.evaluation.openset import OpenSetScores
 from ltds.evaluation.table import PredictionTable
 
-VERSION = 3
+VERSION = 4
 H_RULES = ("oracle", "fixed", "best", "softmax5")
 
 

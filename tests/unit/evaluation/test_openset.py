@@ -143,7 +143,7 @@ def test_softened_confidence_is_the_softmax_over_known_classes_at_the_temperatur
     logits = np.array([[2.0, 0.0, 9.0, -np.inf], [0.0, 0.0, 0.0, 0.0]])
     known = openset.without_open(logits, (2,))
     assert openset.softened_confidence(known, 2.0).tolist() == pytest.approx([np.e / (np.e + 1), 1 / 3])
-    assert openset.softening_temperature(known) == pytest.approx(0.5 * (1.0 + 0.0) / 2), "-inf takes no part"
+    assert openset.softening_temperature(known) == pytest.approx(0.25 * (1.0 + 0.0) / 2), "-inf takes no part"
     assert openset.softening_temperature(known[1:]) == 1.0, "equal logits have no spread"
     assert openset.softened_confidence(np.full((1, 3), -np.inf), 1.0).tolist() == [0.0]
 
@@ -155,10 +155,11 @@ def test_the_fixed_threshold_by_hand():
     right = openset.softened_confidence(logits, 1.0)
     unknown = openset.softened_confidence(logits[:, 1:], 1.0)
     assert sorted([*right, *unknown])[:4] == pytest.approx([right[3], 0.5, 0.5, 0.5])
-    # At .5 one of four right images is below, all struck-out images are accepted: |3/4 - 1| = 1/4.
-    # At .711, the struck-out image with .9: one of four rejected, one of four accepted: |3/4 - 1/4| = 1/2.
+    # At .5 one of four right images is below, all struck-out images are accepted: |2/4 - 1| = 1/2.
+    # At .711, the struck-out image with .9: one of four rejected, one of four accepted: |2/4 - 1/4| = 1/4.
+    # At .787, the right image with 2: one of four rejected, none accepted: |2/4 - 0| = 1/2.
     assert unknown[3] == pytest.approx(1 / (1 + np.exp(-0.9)))
-    assert openset.struck_out_threshold(logits, labels, 1.0) == pytest.approx(0.5)
+    assert openset.struck_out_threshold(logits, labels, 1.0) == pytest.approx(unknown[3])
     assert openset.struck_out_threshold(logits, labels + 1, 1.0) is None, "no image is right"
 
 
@@ -173,7 +174,7 @@ def test_the_fixed_threshold_is_that_of_slow_loops(seed):
     right = [max(v) for v, y in zip(values, labels, strict=True) if slow.first_argmax(v) == y]
     struck = [[v / temperature for c, v in enumerate(row) if c != y] for row, y in zip(logits, labels, strict=True)]
     unknown = [max(slow.softmax(row)) for row in struck]
-    assert threshold == (pytest.approx(slow.balanced_threshold(right, unknown, 3)) if right else None)
+    assert threshold == (pytest.approx(slow.balanced_threshold(right, unknown, 2)) if right else None)
 
 
 def test_the_best_possible_h_is_never_below_any_threshold():
