@@ -17,7 +17,7 @@ METADATA = """Metadata-Version: 2.4
 Name: ltds
 Version: 9.9
 Requires-Dist: numpy>=1.26
-Requires-Dist: numpy>=1.26; extra == 'figures'
+Requires-Dist: numpy>=1.26; extra == 'onnx'
 Requires-Dist: no-such-package>=1; extra == "ray"
 Requires-Dist: pytest; extra == 'test'
 Requires-Dist: ltds[ray]; extra == 'ray'
@@ -55,12 +55,12 @@ def test_versions_devices_extras_and_places(command: Command, tmp_path: Path, mo
 @pytest.mark.usefixtures("declared")
 def test_an_extra_that_is_missing_says_what_to_type(command: Command) -> None:
     assert extras() == [
-        Extra("figures", "the map of features in reports", ()),
+        Extra("onnx", "export to ONNX", ()),
         Extra("ray", "benchmarks on a cluster", ("no-such-package",)),
     ]
     text = command("doctor").stdout
-    assert "figures  there (the map of features in reports)" in text
-    assert "ray      missing; to add it: pip install 'ltds[ray]' (benchmarks on a cluster)" in text
+    assert "onnx  there (export to ONNX)" in text
+    assert "ray   missing; to add it: pip install 'ltds[ray]' (benchmarks on a cluster)" in text
 
 
 def test_a_package_that_is_not_installed() -> None:

@@ -27,6 +27,10 @@ def report(
     ] = None,
     figures: Annotated[Path | None, typer.Option(help="Folder to write the figures to, one file each.")] = None,
     figure_format: Annotated[str, typer.Option(help="png, svg or pdf.")] = "png",
+    all_figures: Annotated[
+        bool,
+        typer.Option("--all-figures", help="Draw figures of single runs in the page of more than 100 runs, too."),
+    ] = False,
 ) -> None:
     """Compare runs: a table on the screen, and files in the formats that their endings name.
 
@@ -41,7 +45,9 @@ def report(
     collection = collect(runs)
     check_reference(collection.datasets, reference)
     show(collection, reference)
-    written = write_report(collection, files, reference, figures, figure_format, progress=SCREEN)
+    written = write_report(
+        collection, files, reference, figures, figure_format, all_figures=all_figures, progress=SCREEN
+    )
     for file in files:
         SCREEN.say(f"Wrote {file}")
     if figures is not None:

@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, requires, version
 # The extras that users choose, and what each is for; those for developers (test, docs, dev) are left out.
 PURPOSES = {
     "efficientnet": "the pretrained networks efficientnet-lite0 to 2",
-    "figures": "the map of features in reports",
     "onnx": "export to ONNX",
     "ray": "benchmarks on a cluster",
     "sklearn": "ltds.sklearn, a scikit-learn classifier",

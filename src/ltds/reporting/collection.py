@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ltds.core.errors import DataError, LtdsError
 from ltds.core.runs import RunDirectory
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.grouping import group_runs
+from ltds.reporting.journal_file import lines_for
 from ltds.reporting.run import Run, read_run
 
 SHOWN = 3  # problems in an error
@@ -31,9 +32,10 @@ def collect(paths: Iterable[Path | str]) -> Collection:
     given = [Path(path) for path in paths]
     problems: list[str] = []
     runs = []
-    for directory in _directories(given, problems):
+    directories = list(_directories(given, problems))
+    for directory in directories:
         try:
-            runs.append(read_run(directory))
+            runs.append(replace(read_run(directory), journal_lines=lines_for(len(directories))))
         except LtdsError as error:
             problems.append(str(error))
     if not runs:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 
 from ltds.reporting.run import Run
 
 HEADINGS = ("Parameters", "s / step")
-# Journals are long and a benchmark has hundreds: reading one number per line is ten times faster than parsing JSON.
-SECONDS = re.compile(r'"kind": *"step".*"seconds": *([0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
 
 
 @dataclass(frozen=True)
@@ -74,19 +69,7 @@ def median_step(run: Run) -> float | None:
 
 def step_quartiles(run: Run) -> tuple[float, float, float] | None:
     """First quartile, median and third quartile of the seconds of a step; None if no step is recorded."""
-    file = run.directory.journal_file
-    try:
-        state = file.stat()
-        return _quartiles(file, state.st_mtime_ns, state.st_size)
-    except OSError:
-        return None
-
-
-@lru_cache(maxsize=4096)
-def _quartiles(file: Path, modified: int, size: int) -> tuple[float, float, float] | None:
-    """Cached by the state of the file: every table of a report asks for it, and reading is slow."""
-    text = file.read_text(encoding="utf-8", errors="replace")
-    known = sorted(float(seconds) for seconds in SECONDS.findall(text))
+    known = run.step_seconds
     if not known:
         return None
     return known[(len(known) - 1) // 4], statistics.median(known), known[3 * (len(known) - 1) // 4]

@@ -14,7 +14,7 @@ from ltds.reporting.run import Run
 ImageCounts = dict[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a key by its identity, so that what is computed of it can be kept
 class Dataset:
     """Runs on the same images. `rows`: label of a method -> its runs, which differ only in seed and held-out domain.
 

@@ -7,24 +7,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-STEP = '{"kind": "step"'  # how the journal line of a step begins
+KIND = len('{"kind": "step"')  # letters by which lines of one kind begin alike
 STEPS = 300  # more steps hardly change a curve of 120 points, and parsing a thousand long journals takes minutes
+ALL_RUNS = 12_000  # steps of all runs of a report together, if there are very many
+FEWEST = 60
 
 
-def read_journal(file: Path) -> Iterator[dict[str, Any]]:
-    """The lines without damaged ones, with about STEPS of the steps; only these are parsed."""
+def lines_for(runs: int) -> int:
+    """How many lines of each kind a report on so many runs reads of each."""
+    return min(STEPS, max(FEWEST, ALL_RUNS // max(1, runs)))
+
+
+def read_journal(file: Path, most: int = STEPS) -> Iterator[dict[str, Any]]:
+    """The lines without damaged ones, with about `most` of each kind; only these are parsed."""
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
         return
-    steps = [i for i, line in enumerate(lines) if line.startswith(STEP)]
-    every = max(1, len(steps) // STEPS)
-    skipped = set(steps) - set(steps[::every]) if every > 1 else set()
+    places: dict[str, list[int]] = {}
     for i, line in enumerate(lines):
-        if line and i not in skipped:
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(row, dict) and type(row.get("step")) is int:
-                yield row
+        places.setdefault(line[:KIND], []).append(i)
+    for i in sorted(i for same in places.values() for i in same[:: max(1, len(same) // most)]):
+        try:
+            row = json.loads(lines[i])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict) and type(row.get("step")) is int:
+            yield row

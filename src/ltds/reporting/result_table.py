@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from ltds.evaluation.significance import summary
@@ -117,6 +118,7 @@ def detail_group(dataset: Dataset) -> str:
     return AVERAGE if len(dataset.held_out_only) > 1 else (dataset.held_out_only or dataset.held_out)[0]
 
 
+@lru_cache(maxsize=8192)
 def cell_of(dataset: Dataset, label: str, column: Column) -> TableCell:
     """The cell of one row. An average uses only seeds that have a run for every held-out domain."""
     values = by_seed(dataset.rows[label], column.metric)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from ltds.core.errors import CheckpointError
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
 from ltds.evaluation.arrays import IntArray
-from ltds.reporting.journal_file import read_journal
+from ltds.reporting.journal_file import STEPS, read_journal
 from ltds.reporting.metrics_file import RunMetrics, read_metrics
 
 
@@ -29,17 +30,24 @@ class Run:
     config: dict[str, Any]
     metrics: RunMetrics
     environment: dict[str, Any]
+    journal_lines: int = STEPS  # of each kind that are read
 
     @cached_property
     def journal(self) -> tuple[dict[str, Any], ...]:
         """The lines of the journal, thinned out; empty without a journal. Read on first use."""
-        return tuple(read_journal(self.directory.journal_file))
+        return tuple(read_journal(self.directory.journal_file, self.journal_lines))
 
     @cached_property
     def test_images(self) -> IntArray | None:
         """(all domains, C) test images of each pair; None if the run did not record them."""
         pairs = self.metrics.pairs
         return np.asarray(pairs.images, dtype=np.int64) if pairs and pairs.images else None
+
+    @cached_property
+    def step_seconds(self) -> tuple[float, ...]:
+        """Seconds of the steps in `journal`, sorted."""
+        steps = (line.get("seconds") for line in self.journal if line.get("kind") == "step")
+        return tuple(sorted(float(s) for s in steps if isinstance(s, int | float) and math.isfinite(s)))
 
     @property
     def path(self) -> Path:

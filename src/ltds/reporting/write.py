@@ -10,11 +10,12 @@ from ltds.core.files import write_text
 from ltds.core.progress import SILENT, Progress
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.comparison import check_reference
-from ltds.reporting.figures import FIGURES
+from ltds.reporting.figures import FIGURES, OF_SINGLE_RUNS
 from ltds.reporting.figures.context import ReportFigure
 from ltds.reporting.figures.files import check_image_format, write_figures
 from ltds.reporting.formats import FORMATS
 
+MANY_RUNS = 100  # with more, figures of single runs are drawn on request
 Paths = Path | str | Iterable[Path | str]
 
 
@@ -25,6 +26,7 @@ def report(
     figures: Path | str | None = None,
     figure_format: str = "png",
     extra_figures: Sequence[ReportFigure] = (),
+    all_figures: bool = False,
     progress: Progress = SILENT,
 ) -> list[Path]:
     """Compare runs, and return the files that were written.
@@ -32,13 +34,14 @@ def report(
     `runs`: run directories, or folders that contain some. `out`: files to write; the ending of each chooses its format
     (.html, .md, .csv, .tex, .json). `reference`: the method with which the others are compared; by default agg, or the
     first. `figures`: a folder for every figure as a file, in `figure_format` (png, svg, pdf). `extra_figures`:
-    functions that yield more figures, in the page and in that folder, see `ltds.reporting.figures`.
+    functions that yield more figures, in the page and in that folder, see `ltds.reporting.figures`. `all_figures`: draw
+    figures of single runs in the page of more than 100 runs, too, which takes seconds.
     """
     files = _paths(out)
     check_outputs(files, figure_format)
     collection = collect(_paths(runs))
     check_reference(collection.datasets, reference)
-    return write_report(collection, files, reference, figures, figure_format, extra_figures, progress)
+    return write_report(collection, files, reference, figures, figure_format, extra_figures, all_figures, progress)
 
 
 def check_outputs(files: Iterable[Path], figure_format: str) -> None:
@@ -60,17 +63,20 @@ def write_report(
     figures: Path | str | None = None,
     figure_format: str = "png",
     extra_figures: Sequence[ReportFigure] = (),
+    all_figures: bool = False,
     progress: Progress = SILENT,
 ) -> list[Path]:
     """As `report`, for runs that were collected before."""
-    shown = (*FIGURES, *extra_figures)
+    every = (*FIGURES, *extra_figures)
+    many = len(collection.runs) > MANY_RUNS and not all_figures
+    shown = tuple(figure for figure in every if not (many and figure in OF_SINGLE_RUNS))
     with progress.track("Writing", len(files)) as advance:
         for file in files:
             write_text(file, FORMATS[file.suffix](collection, reference, shown))
             advance(note=str(file))
     if figures is None:
         return list(files)
-    return [*files, *write_figures(collection, Path(figures), figure_format, reference, shown)]
+    return [*files, *write_figures(collection, Path(figures), figure_format, reference, every)]
 
 
 def _paths(paths: Paths) -> list[Path]:

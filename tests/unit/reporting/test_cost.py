@@ -40,13 +40,14 @@ def test_medians_over_steps_then_runs(priced: Collection) -> None:
 
 def test_median_step_reads_steps_only(make_run) -> None:
     path = make_run("agg")
-    steps = [{"kind": "step", "terms": {"x": 7.0}, "seconds": s} for s in (3, 1e-05, 2.5, None)]
-    lines = [json.dumps(line) for line in (*steps, {"kind": "validation", "seconds": 50}, {"kind": "step"})]
+    steps = [{"kind": "step", "step": 1, "terms": {"x": 7.0}, "seconds": s} for s in (3, 1e-05, 2.5, None)]
+    lines = [json.dumps(line) for line in (*steps, {"kind": "validation", "step": 1, "seconds": 50}, {"kind": "step"})]
     (path / "log.jsonl").write_text("\n".join([*lines, '{"kind": "step", "seconds": ']))
     (run,) = collect([path]).runs
     assert median_step(run) == 2.5
     assert cost_of([run]).seconds == 2.5
     (path / "log.jsonl").write_text("")
+    (run,) = collect([path]).runs
     assert median_step(run) is None
     assert cost_of([]) == Cost(None, None)
 

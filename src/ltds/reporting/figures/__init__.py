@@ -41,6 +41,15 @@ FIGURES: tuple[ReportFigure, ...] = (
     training.draw,
 )
 
+# These show one run of some methods; all others, every run.
+OF_SINGLE_RUNS: tuple[ReportFigure, ...] = (
+    open_set.draw,
+    reliability.draw,
+    embedding_map.draw,
+    similarity.draw,
+    retrieval.draw,
+)
+
 
 def drawings(context: FigureContext, figures: Sequence[ReportFigure] = FIGURES) -> Iterator[Drawing]:
     """All drawings for which the runs have data, in the order of `figures`."""

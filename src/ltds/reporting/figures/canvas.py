@@ -116,6 +116,15 @@ def pdf(figure: Figure) -> bytes:
     return _saved(figure, "pdf", dict.fromkeys(("Creator", "Producer", "CreationDate")))
 
 
+def _place(figure: Figure, kind: str, dpi: int) -> None:
+    """Place what the figure consists of. To save a figure with a layout, matplotlib would draw it twice."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        figure.set_dpi(dpi if kind == "png" else 72)  # as it is saved
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
 def _saved(figure: Figure, kind: str, removed: dict[str, None], dpi: int = 150) -> bytes:
     """The figure as `kind`, without the metadata `removed`, which would change with time and version."""
     import matplotlib
@@ -126,5 +135,6 @@ def _saved(figure: Figure, kind: str, removed: dict[str, None], dpi: int = 150) 
         # A glyph that is missing in our font only affects measuring; the browser has a font that draws it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        _place(figure, kind, dpi)
         figure.savefig(out, format=kind, metadata=removed, dpi=dpi)
     return out.getvalue()

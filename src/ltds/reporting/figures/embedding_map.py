@@ -16,6 +16,7 @@ from ltds.reporting.figures.canvas import GREY, INK, legend, new_figure, shorten
 from ltds.reporting.figures.context import FigureContext, run_note, stored_features
 from ltds.reporting.figures.drawing import MODEL_INTERNALS, Drawing
 from ltds.reporting.figures.inline import tag
+from ltds.reporting.figures.tsne import tsne
 from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
@@ -46,12 +47,11 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
     task = next(iter(runs.values())).task
     names = [f"{name} (held out)" if name == task.held_out else name for name in task.domains]
     count = len(next(iter(maps.values())).points)
-    missing = "" if technique == "t-SNE" else " For t-SNE, install 'ltds[figures]' and make the report again."
     yield Drawing(
         embedding_map(maps, names, len(task.classes)),
         f"Test features ({technique})",
         "Top: coloured by domain; bottom: by class. If features ignore the domain, colours mix at the top and form "
-        f"clusters at the bottom. The same {count} test images for each method. {run_note(runs)}{missing}",
+        f"clusters at the bottom. The same {count} test images for each method. {run_note(runs)}",
         f"{technique} of the features of {count} test images for {', '.join(maps)}.",
         MODEL_INTERNALS,
     )
@@ -93,31 +93,26 @@ def embedding_map(maps: Mapping[str, FeatureMap], domains: Sequence[str], classe
 
 
 def project_to_plane(features: NDArray[np.floating]) -> tuple[FloatArray, str]:
-    """(N,2) points, the same each time, and the technique: t-SNE if scikit-learn is installed. features (N,D).
+    """(N,2) points, the same each time, and the technique: t-SNE, unless there are too few. features (N,D).
 
     t-SNE gets the first 50 principal components, as its authors recommend.
     """
-    try:
-        from sklearn.manifold import TSNE
-        from threadpoolctl import threadpool_limits  # comes with scikit-learn
-    except ImportError:
-        return principal(features, 2), "principal components"
     if len(features) < 5:
         return principal(features, 2), "principal components"
-    with threadpool_limits(1):  # on a busy machine several threads are ten times slower than one
-        main = principal(features, 50)
-        start = main[:, :2] / max(float(main[:, 0].std()), 1e-12) * 1e-4
-        perplexity = min(30.0, (len(features) - 1) / 3)
-        layout = TSNE(perplexity=perplexity, init=start, random_state=0, max_iter=500, n_jobs=1)
-        return np.asarray(layout.fit_transform(main), dtype=np.float64), "t-SNE"
+    main = principal(features, 50)
+    start = main[:, :2] / max(float(main[:, 0].std()), 1e-12) * 1e-4
+    return tsne(main, start, min(30.0, (len(features) - 1) / 3)), "t-SNE"
 
 
 def principal(features: NDArray[np.floating], count: int) -> FloatArray:
     """(N, 2..count) the features (N,D) along the axes of largest variance."""
     values = features.astype(np.float64)
     centred = values - values.mean(axis=0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    components = centred @ axes[:count].T
+    if len(values) <= values.shape[1]:  # the smaller of the two matrices of products has the same components
+        spread, sides = np.linalg.eigh(centred @ centred.T)
+        components = (sides * np.sqrt(np.maximum(spread, 0)))[:, ::-1][:, :count]
+    else:
+        components = centred @ np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :count]
     return np.pad(components, ((0, 0), (0, max(0, 2 - components.shape[1]))))
 
 

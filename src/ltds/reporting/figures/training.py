@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ltds.reporting.figures.canvas import (
     style,
 )
 from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.figures.curves_svg import SvgCurve, SvgPanel, curves_svg
 from ltds.reporting.figures.drawing import Drawing
 from ltds.reporting.figures.inline import tag
 from ltds.reporting.run import Run
@@ -41,12 +43,13 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
         terms, validation = loss_terms(runs), validation_curves(runs)
         if terms or validation:
             yield Drawing(
-                training(terms, validation),
+                partial(training, terms, validation),
                 f"Training of {label}",
                 "If the loss still falls or the accuracy still rises at the right end, longer training may help.",
                 f"Loss terms ({', '.join(terms)}) averaged over {len(runs)} runs, and validation accuracy of each.",
                 GROUP,
                 method=label,
+                page_svg=training_svg(terms, validation),
             )
 
 
@@ -81,6 +84,23 @@ def thinned(steps: FloatArray, values: FloatArray, points: int = POINTS) -> Curv
     bins = index // size
     count = np.bincount(bins)
     return np.bincount(bins, weights=steps) / count, np.bincount(bins, weights=values) / count
+
+
+def training_svg(terms: Mapping[str, Curve], validation: Sequence[tuple[str, Curve]]) -> str:
+    """The same as `training`, for the page."""
+    losses = {name: SvgCurve(*curve, *style(i)[:2]) for i, (name, curve) in enumerate(terms.items())}
+    domains = list(dict.fromkeys(held_out for held_out, _ in validation))
+    drawn: Counter[str] = Counter()
+    runs: list[SvgCurve] = []
+    first: dict[str, SvgCurve] = {}
+    for held_out, (steps, values) in validation:
+        dash = DASHES[drawn[held_out] % len(DASHES)]
+        runs.append(SvgCurve(steps, values * 100, style(domains.index(held_out))[0], dash, held_out))
+        first.setdefault(f"held out: {held_out}", runs[-1])
+        drawn[held_out] += 1
+    loss = SvgPanel("Loss", list(losses.values()), list(losses.items()))
+    accuracy = SvgPanel("Validation accuracy %", runs, list(first.items()), (0.0, 100.0), "no validation images")
+    return curves_svg([loss, accuracy])
 
 
 def training(terms: Mapping[str, Curve], validation: Sequence[tuple[str, Curve]]) -> Figure:

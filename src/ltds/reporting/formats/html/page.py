@@ -13,7 +13,7 @@ from ltds.reporting.collection import Collection
 from ltds.reporting.comparison import reference_of
 from ltds.reporting.comparison_table import ComparisonTable, about_intervals, sentences
 from ltds.reporting.dataset import Dataset
-from ltds.reporting.figures import FIGURES
+from ltds.reporting.figures import FIGURES, OF_SINGLE_RUNS
 from ltds.reporting.figures.context import FigureContext, ReportFigure
 from ltds.reporting.formats.html.figure_groups import FigureGroup, figure_groups
 from ltds.reporting.formats.html.mistakes import MistakesView, mistakes_views
@@ -80,6 +80,7 @@ def render(collection: Collection, reference: str | None = None, figures: Sequen
         run_metrics=MAIN,
         problems=collection.problems,
         sections=sections,
+        left_out=any(figure not in figures for figure in OF_SINGLE_RUNS),
         metrics=[(metric, _chosen(collection.runs, metric.choice)) for metric in METRICS.values()],
     )
 
