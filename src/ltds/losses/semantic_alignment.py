@@ -108,7 +108,8 @@ def weighted_contrast(
 ) -> Tensor:
     """Sum over directions of weight x mean over classes of Eq. (4), in the way that `fused` chooses."""
     tables = tables.to(semantics.dtype)  # autocast may give half precision, which is too coarse after division by tau
-    possible = not semantics.requires_grad and in_range(tables, margin, temperature, sample and sample.total)
+    stood_for = tables.shape[1] if sample is None else sample.total
+    possible = not semantics.requires_grad and in_range(tables, margin, temperature, stood_for)
     if possible and uses_fused(fused, tables.shape[1]):
         return fused_contrast(tables, semantics, projected, directions, margin, temperature, sample)
     with torch.autocast(tables.device.type, enabled=False):
