@@ -37,8 +37,6 @@ BLOCK = re.compile(r"<!-- table: (?P<words>[^>]*?) -->\n(?P<text>.*?)<!-- end of
 NOT_IN_REPORTS = {
     "h_softmax5": "H 5th percentile",
     "h_u_softmax5": "H-U 5th percentile",
-    "h_error_rate": "H error-rate rule",
-    "h_u_error_rate": "H-U error-rate rule",
     "h_u_best": "H-U best possible",
 }
 Cell = tuple[str, str, int]  # dataset, held-out domain, seed
@@ -199,7 +197,10 @@ def _printed(values: Iterable[float | None]) -> str:
 def _sizes(study: Study, rows: list[str]) -> str:
     """What the numbers rest on: runs, and images in a held-out domain."""
     runs = [run for run in study.runs if run["row"] in rows]
-    domains = {(run["data"], run["held_out"]): (run["known_images"], run["open_images"]) for run in runs}
+    # Where rows are datasets, a run's data is DATASET/METHOD.
+    domains = {
+        (run["data"].partition("/")[0], run["held_out"]): (run["known_images"], run["open_images"]) for run in runs
+    }
     known, opened = zip(*domains.values(), strict=True)
     images = f"{_range(known)} images of known and {_range(opened)} of open classes"
     basis = f"{len(domains)} held-out domains with {images}; " if any(known) else ""
