@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
@@ -47,18 +48,26 @@ class _StatusReader:
 
     def __init__(self, cells: Sequence[IndexedCell]) -> None:
         self._cells, self._since = cells, time.time()
-        self._done: dict[IndexedCell, CellStatus] = {}
+        self._waiting = [CellStatus(cell, "waiting") for cell in cells]
+        self._names = [cell.run.path.name for cell in cells]
+        self._folders = {cell.run.path.parent for cell in cells}
+        self._done: dict[int, CellStatus] = {}
 
     def __call__(self) -> list[CellStatus]:
-        return [self._read(cell) for cell in self._cells]
+        """The folders are listed once: to look for the files of each cell that waits would take long for thousands."""
+        there: set[str] = set()
+        with suppress(OSError):
+            for folder in self._folders:
+                there.update(os.listdir(folder))
+        return [self._read(i) if name in there else self._waiting[i] for i, name in enumerate(self._names)]
 
-    def _read(self, cell: IndexedCell) -> CellStatus:
-        if cell not in self._done:
-            status = cell_status(cell, since=self._since)
+    def _read(self, place: int) -> CellStatus:
+        if place not in self._done:
+            status = cell_status(self._cells[place], since=self._since)
             if status.state != "done":
                 return status
-            self._done[cell] = status
-        return self._done[cell]
+            self._done[place] = status
+        return self._done[place]
 
 
 def _line(cell: GridCell, statuses: Sequence[CellStatus], jobs: int) -> None:

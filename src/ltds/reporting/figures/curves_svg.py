@@ -125,4 +125,4 @@ def _names(names: Sequence[tuple[str, SvgCurve]], x: float, wide: float) -> Iter
         at, y = x + 4 + step * (i % COLUMNS), HEIGHT + LEGEND_ROW * (i // COLUMNS) + 8
         look = f'stroke="{curve.colour}" stroke-width="1.4"{STROKES[curve.dash]}'
         yield f'<path d="M{at:.1f} {y - 2.8:.1f}h16" fill="none" {look}/>'
-        yield f'<text x="{at + 20:.1f}" y="{y:.1f}" fill="{INK}">{escape(shortened(name, 18))}</text>'
+        yield f'<text x="{at + 20:.1f}" y="{y:.1f}" fill="{INK}">{escape(shortened(name, 20))}</text>'
