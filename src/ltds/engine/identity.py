@@ -6,25 +6,11 @@ import hashlib
 import json
 from pathlib import Path
 
+from ltds.core.added import as_before
 from ltds.core.files import sha256
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.semantics import semantics_checksum
-
-# Settings that came after the first runs, with the value that means "as before": runs made without them go on.
-ADDED = (
-    ("backbone", "frozen", 0),
-    ("backbone", "architecture", ""),
-    ("data", "cached_variants", 1),
-    ("averaging", "start_patience", 3),
-    ("averaging", "end_patience", 6),
-    ("averaging", "tolerance", 0.3),
-    ("run", "precision", "float32"),
-    ("schedule", "keep", "best"),
-    ("method", "average_domains", True),
-    ("method", "only_known_classes", False),
-    ("method", "contrast_classes", 0),
-)
 
 # Settings of [run] that say how a run is computed and what is written, not what it computes.
 HOW = (
@@ -50,8 +36,8 @@ def identity(config: RunConfig, manifest: Manifest) -> str:
     settings["semantics"]["table"] = bool(
         settings["semantics"]["table"]
     )  # a dataset's attributes are scaled on reading
-    for group, name, default in ADDED:
-        if settings[group].get(name) == default:  # a method has only some of these
+    for group in settings:
+        for name in [name for name, value in settings[group].items() if as_before(f"{group}.{name}", value)]:
             del settings[group][name]
     for name in HOW:
         del settings["run"][name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ltds.core.added import ADDED
 from ltds.reporting.dataset import Dataset, ImageCounts
 from ltds.reporting.run import Run
 
@@ -73,7 +74,7 @@ def _variants(method: str, runs: list[Run], notes: list[str]) -> dict[str, list[
     keys = sorted({key for table in settings for key in table})
     for run, table in zip(runs, settings, strict=True):
         for key in keys:
-            values.setdefault(key, {}).setdefault(run.held_out, set()).add(table.get(key, "unset"))
+            values.setdefault(key, {}).setdefault(run.held_out, set()).add(_value(table, key))
     split = [key for key in keys if any(len(distinct) > 1 for distinct in values[key].values())]
     for key in keys:
         if key not in split and len(set.union(*values[key].values())) > 1:
@@ -81,9 +82,14 @@ def _variants(method: str, runs: list[Run], notes: list[str]) -> dict[str, list[
             notes.append(f"The average of '{method}' mixes settings: {key} is {by_domain}.")
     groups: dict[tuple[str, ...], list[Run]] = {}
     for run, table in zip(runs, settings, strict=True):
-        groups.setdefault(tuple(table.get(key, "unset") for key in split), []).append(run)
+        groups.setdefault(tuple(_value(table, key) for key in split), []).append(run)
     labels = _unique([_label(method, split, group_values) for group_values in groups])
     return dict(zip(labels, groups.values(), strict=True))
+
+
+def _value(table: Mapping[str, str], key: str) -> str:
+    """What a run's settings say for this key; one from before a setting existed has its old behaviour."""
+    return table.get(key, repr(ADDED[key]) if key in ADDED else "unset")
 
 
 def _label(method: str, keys: Sequence[str], values: Sequence[str]) -> str:
@@ -111,7 +117,7 @@ def _different_settings(name: str, rows: Mapping[str, tuple[Run, ...]]) -> list[
     for key in sorted({key for table in tables.values() for key in table if not key.startswith("method.")}):
         by_value: dict[str, list[str]] = {}
         for label, table in tables.items():
-            by_value.setdefault(table.get(key, "unset"), []).append(label)
+            by_value.setdefault(_value(table, key), []).append(label)
         if len(by_value) > 1:
             values = "; ".join(f"{value} for {', '.join(labels)}" for value, labels in by_value.items())
             sentences.append(f"Rows of '{name}' were trained with different settings: {key} is {values}.")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ltds.core.added import as_before
 from ltds.core.errors import CheckpointError
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
@@ -76,9 +77,13 @@ class Run:
         return bool(self.environment.get("semantics")) and bool(self.task.open_classes) and not hidden
 
     def settings(self) -> dict[str, Any]:
-        """Dotted settings that the seeds of one experiment share: without [run], data folder and held-out domain."""
-        shared = {name: value for name, value in self.config.items() if name != "run"}
-        return {k: v for k, v in _flat(shared).items() if k not in ("data.root", "data.held_out", "method.name")}
+        """Dotted settings that the seeds of one experiment share: without [run], data folder and held-out domain.
+
+        Also without settings that older runs do not have, where they mean "as before".
+        """
+        shared = _flat({name: value for name, value in self.config.items() if name != "run"})
+        other = ("data.root", "data.held_out", "method.name")
+        return {k: v for k, v in shared.items() if k not in other and not as_before(k, v)}
 
 
 def held_out_name(held_out: str | None) -> str:

@@ -212,6 +212,16 @@ def test_other_settings_make_another_row_not_another_seed(make_run, runs: Path) 
     assert any("trained with different settings: optimizer.lr is 0.1 for" in problem for problem in found.problems)
 
 
+def test_a_run_from_before_a_setting_is_a_seed_of_the_same_experiment(make_run, runs: Path) -> None:
+    make_run("agg", seed=0)
+    make_run("agg", seed=1, config={"schedule": {"keep": "best"}, "backbone": {"architecture": ""}})
+    found = collect([runs])
+    assert {label: len(members) for label, members in found.datasets[0].rows.items()} == {"agg": 2}
+    assert found.problems == ()
+    make_run("agg", seed=2, config={"schedule": {"keep": "last"}})
+    assert set(collect([runs]).datasets[0].rows) == {"agg (schedule.keep='best')", "agg (schedule.keep='last')"}
+
+
 def test_settings_that_follow_the_held_out_domain_stay_one_row_with_a_note(make_run, runs: Path) -> None:
     make_run("agg", "photo")
     make_run("agg", "sketch", config={"schedule": {"steps_per_epoch": 31}})
