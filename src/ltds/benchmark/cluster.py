@@ -24,7 +24,7 @@ class RayExecutor:
     Every node must see the dataset under the same path. By default the run directories are on such a path too, and the
     cell of a lost node is resumed on another one from its checkpoint. With `fetch` a node trains on its local disk and
     sends the finished run back; the cell of a lost node then starts again from the beginning.
-    `cpus` and `gpus` are the resources that one run requests from Ray.
+    A run requests `gpus` from Ray, and `cpus` for each of its ranks.
     """
 
     def __init__(self, address: str, cpus: int = 1, gpus: float = 0.0, fetch: bool = False) -> None:
@@ -38,7 +38,7 @@ class RayExecutor:
             self._connect(ray)
         try:
             job = _fetched_cell if self.fetch else _shared_cell
-            task = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=RETRIES)(job)
+            task = ray.remote(num_gpus=self.gpus, max_retries=RETRIES)(job)
             waiting = {self._send(task, cell): cell for cell in cells}
             while waiting:
                 (ready,), _ = ray.wait(list(waiting), num_returns=1)
@@ -55,8 +55,9 @@ class RayExecutor:
                 ray.shutdown()
 
     def _send(self, task: Any, cell: GridCell) -> Any:
-        named = task.options(name=cell.run.path.name)
-        return named.remote(str(cell.run.path.resolve()), cell.config.to_dict(), self.cpus)
+        cpus = self.cpus * cell.config.run.ranks
+        named = task.options(name=cell.run.path.name, num_cpus=cpus)
+        return named.remote(str(cell.run.path.resolve()), cell.config.to_dict(), cpus)
 
     def _connect(self, ray: Any) -> None:
         settings: dict[str, Any] = {"address": None if self.address == "local" else self.address}

@@ -34,7 +34,7 @@ def benchmark(
         int, typer.Option(min=1, help="Runs to train at the same time; they share the CPU cores.")
     ] = cores(),
     ray: Annotated[str, typer.Option(help="Run on a Ray cluster: its address, 'auto', or 'local' to start one.")] = "",
-    cpus: Annotated[int, typer.Option(min=1, help="With --ray: CPU cores for each run.")] = 1,
+    cpus: Annotated[int, typer.Option(min=1, help="With --ray: CPU cores for each run, or for each of its ranks.")] = 1,
     gpus: Annotated[float, typer.Option(min=0, help="With --ray: GPUs for each run, e.g. 0.5.")] = 0.0,
     fetch: Annotated[
         bool,

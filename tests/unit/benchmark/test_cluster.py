@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,12 +32,12 @@ def nodes() -> Iterator[Any]:
     cluster.shutdown()
 
 
-def cells(toy: Manifest, out: Path, epochs: int, seeds: list[int]) -> list[GridCell]:
+def cells(toy: Manifest, out: Path, epochs: int, seeds: list[int], ranks: int = 1) -> list[GridCell]:
     settings = {
         "data": {"size": 16, "batch_size": 8},
         "backbone": {"name": "tiny"},
         "schedule": {"epochs": epochs, "steps_per_epoch": 2},
-        "run": {"device": "cpu"},
+        "run": {"device": "cpu", "ranks": ranks},
     }
     grid = {"data": "toy", "methods": ["agg"], "held_out": ["wax"], "seeds": seeds, "settings": settings}
     return cells_of(parse(Grid, grid), out, lambda _: toy)
@@ -46,8 +47,6 @@ def test_no_cell_is_lost_or_doubled_when_a_node_is(toy: Manifest, tmp_path: Path
     wanted = cells(toy, tmp_path, 120, [0, 1, 2])
     over: list[GridCell] = []
     submitted = run_cells(wanted, RayExecutor("auto"), tmp_path)
-    import threading
-
     thread = threading.Thread(target=lambda: over.extend(submitted))
     thread.start()
     until = time.monotonic() + 240
@@ -71,6 +70,28 @@ def test_runs_are_fetched_back_from_the_nodes_disks(toy: Manifest, tmp_path: Pat
     assert cell.run.done
     assert cell.run.read_metrics()["summary"]["acc"] is not None
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [cell.run.path.name]
+
+
+def test_a_run_of_two_ranks_reserves_a_core_for_each(toy: Manifest, tmp_path: Path, nodes: Any) -> None:
+    """The other nodes have one core: the run has to wait for, and takes, the one that has two."""
+    node = nodes.add_node(num_cpus=2)
+    nodes.wait_for_nodes()
+    total = ray.cluster_resources()["CPU"]
+    (cell,) = cells(toy, tmp_path, 10, [6], ranks=2)
+    over: list[GridCell] = []
+    thread = threading.Thread(target=lambda: over.extend(run_cells([cell], RayExecutor("auto"), tmp_path)))
+    thread.start()
+    free = total
+    while thread.is_alive():
+        free = min(free, ray.available_resources().get("CPU", 0.0))
+        thread.join(timeout=0.05)
+    nodes.remove_node(node)
+    assert [c.run.path for c in over] == [cell.run.path]
+    assert cell.run.failure() is None
+    assert cell.run.done
+    assert free == total - 2
+    assert cell.run.read_environment()["ranks"] == 2
+    assert cell.run.read_config()["run"]["threads"] == 1
 
 
 def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ BLOCK = 64  # rows at a time: they stay in the cache, and are too few for NumPy 
 def tsne(points: FloatArray, start: FloatArray, perplexity: float) -> FloatArray:
     """(N,2) places on a plane for points (N,D), from the places `start` (N,2); the same each time."""
     attraction = similarities(points, perplexity)
-    places, speed, gains = start.astype(np.float64), np.zeros_like(start), np.ones_like(start)
+    places: FloatArray = start.astype(np.float64)
+    speed, gains = np.zeros_like(places), np.ones_like(places)
     rate = max(len(points) / EXAGGERATION / 4, 50.0)
     for iteration in range(EARLY + LATE):
         early = iteration < EARLY
@@ -28,7 +29,8 @@ def tsne(points: FloatArray, start: FloatArray, perplexity: float) -> FloatArray
         gains = np.maximum(np.where(speed * slope < 0, gains + 0.2, gains * 0.8), 0.01)
         speed = (0.5 if early else 0.8) * speed - rate * gains * slope
         places = places + speed
-    return places - places.mean(axis=0)
+    centred: FloatArray = places - places.mean(axis=0)
+    return centred
 
 
 def similarities(points: FloatArray, perplexity: float) -> Matrix:
