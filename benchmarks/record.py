@@ -4,6 +4,7 @@
         --out results/bestiary.json
     python benchmarks/record.py runs/features ltds-hidden-names=runs/hidden ...   # a name for the rows of a folder
     python benchmarks/record.py digits=runs/digits --first data ...               # rows are datasets, over all methods
+    python benchmarks/record.py runs/more-seeds --keep ...                        # add to the runs that --out has
 
 Every run is kept with its seed, commit, numbers of images, validation, all metrics and the settings that differ.
 """
@@ -52,22 +53,35 @@ def settings_of(run: Run) -> dict[str, Any]:
     return settings
 
 
-def study(named: dict[str, list[Run]], what: str, command: str) -> dict[str, Any]:
-    runs = [(run, row) for row, several in named.items() for run in several]
-    settings = [settings_of(run) for run, _ in runs]
+def rows_of(named: dict[str, list[Run]]) -> list[dict[str, Any]]:
+    """A row of facts for each run, with all of its settings."""
+    return [facts(run, row) | {"settings": settings_of(run)} for row, several in named.items() for run in several]
+
+
+def recorded(file: Path) -> list[dict[str, Any]]:
+    """The runs of an earlier record, with all of their settings."""
+    if not file.is_file():
+        return []
+    record = json.loads(file.read_text(encoding="utf-8"))
+    return [run | {"settings": record["settings"] | run["settings"]} for run in record["runs"]]
+
+
+def cell(run: dict[str, Any]) -> tuple[Any, ...]:
+    return run["row"], run["data"], run["held_out"], run["seed"]
+
+
+def study(rows: list[dict[str, Any]], what: str, command: str) -> dict[str, Any]:
+    """The record: what all runs share is said once."""
+    settings = [row["settings"] for row in rows]
     shared = {k: v for k, v in settings[0].items() if all(k in other and other[k] == v for other in settings)}
-    rows = [
-        facts(run, row) | {"settings": {k: v for k, v in own.items() if k not in shared}}
-        for (run, row), own in zip(runs, settings, strict=True)
-    ]
-    rows.sort(key=lambda r: (r["row"], r["data"], r["held_out"], r["seed"]))
+    rows = [row | {"settings": {k: v for k, v in row["settings"].items() if k not in shared}} for row in rows]
     return {
         "what": what,
         "command": command,
         "machine": f"{platform.machine()}, torch {torch.__version__}",
-        "commits": sorted({run.commit for run, _ in runs}),
+        "commits": sorted({row["commit"] for row in rows}),
         "settings": shared,
-        "runs": rows,
+        "runs": sorted(rows, key=cell),
     }
 
 
@@ -77,6 +91,7 @@ def main() -> None:
     parser.add_argument("--what", required=True, help="one sentence: which study this is")
     parser.add_argument("--command", required=True, help="the command that repeats it")
     parser.add_argument("--first", choices=["method", "data"], default="method", help="what a row of the table is")
+    parser.add_argument("--keep", action="store_true", help="keep the runs of --out that these folders do not have")
     parser.add_argument("--out", type=Path, required=True, help="a file in results/")
     words = parser.parse_args()
     named: dict[str, list[Run]] = {}
@@ -86,16 +101,18 @@ def main() -> None:
         for problem in found.problems:
             print(problem)
         named.setdefault(row, []).extend(found.runs)
-    result = study(named, words.what, words.command)
+    rows = rows_of(named)
     if words.first == "data":  # a row averages over methods as over held-out domains
-        for run in result["runs"]:
+        for run in rows:
             run["data"] += f"/{run['method']}"
-    cells = Counter((r["row"], r["data"], r["held_out"], r["seed"]) for r in result["runs"])
-    twice = [cell for cell, count in cells.items() if count > 1]
+    twice = [name for name, count in Counter(map(cell, rows)).items() if count > 1]
     if twice:
         parser.error(f"several runs of {twice[0]}: give each kind of run a row of its own (NAME=FOLDER)")
+    new = set(map(cell, rows))
+    older = [run for run in recorded(words.out) if cell(run) not in new] if words.keep else []
+    result = study(rows + older, words.what, words.command)
     write_json(words.out, result)
-    print(f"{words.out}: {len(result['runs'])} runs")
+    print(f"{words.out}: {len(rows)} runs, {len(older)} kept from before")
 
 
 if __name__ == "__main__":
