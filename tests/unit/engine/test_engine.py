@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,6 +49,19 @@ def test_a_checkpoint_restores_every_bit(toy: Manifest, tmp_path: Path) -> None:
     for mine, theirs in zip(session.method.parameters(), other.method.parameters(), strict=True):
         state = session.optimizer.state[mine]["momentum_buffer"]
         assert torch.equal(state, other.optimizer.state[theirs]["momentum_buffer"])
+
+
+def test_ranks_agree_before_every_checkpoint(toy: Manifest, tmp_path: Path) -> None:
+    """Whatever differs between ranks is what a resumed run would get from the file, in all of them."""
+    agreed: list[int] = []
+    sharing: Any = SimpleNamespace(active=nullcontext, merge_step=lambda: None)
+    session = replace(toy_session(toy, run={"checkpoint_every": 1}), sharing=sharing)
+    run = recorded(session, tmp_path / "run")
+    sharing.agree = lambda: agreed.append(run.last_checkpoint.exists())
+    train(session, run, stop_after=1)
+    assert agreed == [False], "in the first step, before there is a file"
+    train(session, run, stop_after=2)
+    assert agreed == [False, True, True], "at the end of the epoch for its validation, too"
 
 
 def test_checkpoints_that_do_not_fit_are_refused(toy: Manifest, tmp_path: Path) -> None:

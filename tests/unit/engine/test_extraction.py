@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from ltds.core.errors import ConfigError, DataError
 from ltds.data.decode import decode_tensor
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
+from ltds.data.stylelist import StyledImage, write_style_list
 from ltds.data.transforms import EvalTransform
 from ltds.evaluation.table import PredictionTable
 from ltds.nn.small import TinyNet
@@ -72,3 +74,11 @@ def test_a_network_without_weights_is_refused(toy: Manifest, tmp_path: Path) -> 
     save_file(TinyNet().state_dict(), weights)
     with pytest.raises(ConfigError, match=r"named \*.npz"):
         ltds.extract_features(toy, backbone="tiny", weights=weights, size=16, out=tmp_path / "features.bin")
+
+
+def test_styles_that_have_not_been_made_are_named_before_any_image_is_read(toy: Manifest, tmp_path: Path) -> None:
+    weights = tmp_path / "tiny.safetensors"
+    save_file(TinyNet().state_dict(), weights)
+    write_style_list(tmp_path, [StyledImage("images/ink/0.png", "images/wax/0.png", "hayao")])
+    with pytest.raises(DataError, match=r"but got missing ones: 1 of 'hayao'. Make them with 'ltds data stylize"):
+        ltds.extract_features(replace(toy, root=tmp_path), backbone="tiny", weights=weights, size=16, device="cpu")

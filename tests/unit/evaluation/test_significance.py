@@ -111,6 +111,9 @@ def test_paired_difference_counts_and_weighs_domains_alike() -> None:
     lone = paired_difference({"photo": [1.0]})
     assert lone is not None
     assert (lone.low, lone.high, lone.p) == (None, None, 1.0)
+    two = paired_difference({"photo": [1.0, 3.0]})
+    assert two is not None
+    assert (two.low, two.high) == (1.0, 3.0)
 
 
 def two_stage_interval(groups: list[list[float]], draws: int, rng: np.random.Generator) -> list[float]:

@@ -7,7 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from ltds.losses.calibrated import calibrated_cross_entropy, log_counts
+from ltds.losses.calibrated import (
+    BalancedSoftmaxLoss,
+    DistributionCalibratedLoss,
+    PlainCrossEntropy,
+    calibrated_cross_entropy,
+    log_counts,
+)
 from reference import equations as eq
 
 
@@ -46,3 +52,11 @@ def test_gradcheck():
     assert_close(
         calibrated_cross_entropy(logits, labels, torch.zeros(4)), F.cross_entropy(logits, labels, reduction="none")
     )
+
+
+@pytest.mark.parametrize("loss", [PlainCrossEntropy, BalancedSoftmaxLoss, DistributionCalibratedLoss])
+def test_a_checkpoint_holds_no_counts(loss):
+    """They are known from the task: a model can be loaded for a task with other counts."""
+    built = loss([[3, 1], [2, 5]])
+    assert built.log_n.shape == (2, 2)
+    assert not built.state_dict()

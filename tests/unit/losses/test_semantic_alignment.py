@@ -8,9 +8,10 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from ltds.core.errors import ConfigError
-from ltds.losses.kernels import contrast_pass
+from ltds.losses.kernels import contrast, contrast_pass
 from ltds.losses.kernels import tiles as tiling
 from ltds.losses.kernels.choice import FUSED_FROM, in_range
+from ltds.losses.kernels.contrast_pass import ContrastPass
 from ltds.losses.kernels.linear import linear_cross_entropy
 from ltds.losses.semantic_alignment import prototype_contrast, semantic_alignment_loss
 from ltds.losses.semantic_to_visual import semantic_to_visual_loss
@@ -138,6 +139,8 @@ def test_far_logits_do_not_overflow():
 def test_temperature_too_low_for_float32_takes_the_plain_way():
     t, s = tables(2, 4, dtype=torch.float32)
     assert in_range(t, 0.1, 1 / 50)
+    assert in_range(t, 0.1, 1 / 77)  # exp(1.1 * 77) * 18 is 1.1e38, the largest float32 3.4e38
+    assert not in_range(t, 0.1, 1 / 79)
     assert not in_range(t, 0.1, 1 / 200)
     cold = {"margin": 0.1, "temperature": 1 / 200}
     loss = semantic_alignment_loss(t, s, fused=True, **cold)
@@ -169,6 +172,22 @@ def test_copies_of_the_semantics_change_nothing(share, options, kept, small_bloc
     assert_close(losses[0], losses[1], rtol=1e-11, atol=0)
     fused, plain = (torch.autograd.grad(loss, t, retain_graph=True)[0] for loss in losses)
     assert_close(fused, plain, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize(("room", "tiles"), [(0, 0), (6 * 7 * 8 - 1, 0), (6 * 7 * 8, 1), (3 * 6 * 7 * 8, 3)])
+def test_tiles_are_kept_as_long_as_there_is_room(room, tiles, small_blocks, monkeypatch):
+    kept = []
+
+    class Watched(ContrastPass):
+        def _push_apart(self, share):
+            kept.extend(self.kept)
+            super()._push_apart(share)
+
+    monkeypatch.setattr(contrast_pass, "KEPT_BYTES", room)
+    monkeypatch.setattr(contrast, "ContrastPass", Watched)
+    t, s = tables(3, 17)
+    semantic_alignment_loss(t, s, fused=True, **SPHERE).backward()
+    assert [tile.numel() * tile.element_size() for tile in kept] == tiles * [6 * 7 * 8]
 
 
 def test_copies_of_the_semantics_get_no_gradient():

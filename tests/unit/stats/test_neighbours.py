@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.testing import assert_close
 
 from ltds.core.errors import ConfigError
@@ -57,6 +58,19 @@ def test_blocks_of_rows_do_not_change_the_neighbours():
     near = semantic_neighbours(s, 4)  # two blocks
     unit = torch.nn.functional.normalize(s.double(), dim=1)
     assert torch.equal(near, (unit @ unit.T).topk(4, dim=1).indices)
+
+
+def test_few_classes_are_compared_in_one_block():
+    class Searches(TorchFunctionMode):
+        found = 0
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            self.found += function is torch.Tensor.argmax
+            return function(*args, **(kwargs or {}))
+
+    with Searches() as searches:
+        semantic_neighbours(torch.randn(50, 4), 3)
+    assert searches.found == 3, "one for each neighbour, not for each class"
 
 
 @pytest.mark.parametrize("k", [0, 4])

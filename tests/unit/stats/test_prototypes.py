@@ -72,7 +72,9 @@ def test_gradient_reaches_the_batch_and_not_the_past():
     by_second, by_first = torch.autograd.grad(view.value.sum(), (second, first), allow_unused=True)
     assert_close(by_second[:, 0].tolist(), [0.25, 0.25, 0.5])
     assert by_first is None
-    assert not view.detach().value.requires_grad
+    outside = view.detach()
+    assert not outside.value.requires_grad
+    assert not outside.rows.requires_grad
     assert not Prototypes(1, C, D, in_graph=False).double().blended(second, labels, domains).value.requires_grad
 
 

@@ -1,0 +1,61 @@
+"""Predictions for files, beyond what the command shows: which models are refused, what is read in advance."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from ltds.core.errors import DataError
+from ltds.engine.predict_files import predict_files, reason_of
+from ltds.engine.preprocessing import FeaturePreprocessing
+
+
+def test_a_model_of_features_is_refused_before_any_file_is_read() -> None:
+    model: Any = SimpleNamespace(record=SimpleNamespace(preprocessing=FeaturePreprocessing(4, 1.0)))
+    with pytest.raises(DataError, match="Expected a model of images, but this one was trained on precomputed features"):
+        predict_files(model, [])
+
+
+def test_two_batches_are_read_while_the_network_computes_another() -> None:
+    """More would only take memory."""
+    read: list[str] = []
+    predicted: list[int] = []
+    third = threading.Event()
+
+    def preprocessing(files: list[Path]) -> torch.Tensor:
+        read.append(files[0].name)
+        if len(read) == 3:
+            third.set()
+        return torch.zeros(1, 3)
+
+    def predict(images: torch.Tensor) -> Any:
+        if not predicted:
+            assert third.wait(10)
+            threading.Event().wait(0.05)  # time in which a fourth could be read
+            assert sorted(read) == ["0.png", "1.png", "2.png"]
+        predicted.append(len(images))
+        return SimpleNamespace(logits=images, features=images)
+
+    model: Any = SimpleNamespace(
+        record=SimpleNamespace(preprocessing=preprocessing),
+        method=SimpleNamespace(predict=predict),
+        device=torch.device("cpu"),
+        interpret=lambda logits, **_: ["seen"] * len(logits),
+    )
+    found = predict_files(model, [Path(f"{i}.png") for i in range(6)], batch_size=1)
+    assert predicted == [1] * 6
+    assert [row.file.name for row in found.predicted] == [f"{i}.png" for i in range(6)]
+
+
+def test_the_reason_is_the_middle_of_the_sentence() -> None:
+    assert reason_of(DataError("Expected an image, but got a text. Remove it.")) == "a text"
+    assert (
+        reason_of(DataError("Expected 'a', but got one that says 'x, but got y'. Do."))
+        == "one that says 'x, but got y'"
+    )
+    assert reason_of(DataError("The disk is full. Make room.")) == "The disk is full"

@@ -1,0 +1,62 @@
+"""The threads of each rank: the cores are divided among the ranks, and given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from ltds.core.errors import TrainingError
+from ltds.data.manifest import Manifest
+from ltds.engine import follow, team
+from ltds.engine.followers import Followers
+from ltds.engine.threads import CHOSEN_BY_USER
+from toy import toy_config
+
+
+@pytest.fixture
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine with four cores, and a user who chose no number of threads."""
+    for name in CHOSEN_BY_USER:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(team, "cores", lambda: 4)
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("four_cores")
+def test_the_first_rank_takes_its_share_of_the_cores_and_returns_it(
+    toy: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def started(world: int) -> Iterator[Any]:
+        yield SimpleNamespace(store=None)
+
+    monkeypatch.setattr(Followers, "started", started)
+    config = toy_config(toy, "agg", run={"ranks": 2})
+    with team.team_for(config) as ranks:
+        assert ranks.ranks.world == 2
+        assert torch.get_num_threads() == 2
+    assert torch.get_num_threads() == 4
+    with pytest.raises(TrainingError), team.team_for(config):
+        raise TrainingError("a rank was lost")
+    assert torch.get_num_threads() == 4
+
+
+@pytest.mark.usefixtures("four_cores")
+def test_a_rank_that_follows_takes_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    threads: list[int] = []
+    for name in ("exit_with_parent", "retain_memory"):
+        monkeypatch.setattr(follow, name, lambda *_: None)
+    monkeypatch.setattr(follow, "signal", SimpleNamespace(signal=lambda *_: None, SIGINT=2, SIG_IGN=1))
+    monkeypatch.setattr(follow, "follow", lambda _: threads.append(torch.get_num_threads()))
+    monkeypatch.setattr(follow.os, "_exit", lambda code: threads.append(-code))
+    follow.serve("1", "1", "2", str(tmp_path / "store"))
+    assert threads == [2, 0], "half of the cores; then it ends without an error"
