@@ -11,10 +11,11 @@ from pathlib import Path, PurePosixPath
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 
-# Threads of OpenMP that wait for the others sleep at once instead of spinning. On a busy machine a spinning thread
-# takes the core from the very thread it waits for. The first two are for GNU's OpenMP, in torch for Linux; the third is
-# for LLVM's and Intel's, in torch for other systems.
-WAIT_POLICY = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
+# A thread of OpenMP that waits for the others spins for some 20 microseconds and then sleeps. On a busy machine a
+# spinning thread takes the core from the very thread it waits for; on an idle one, waking up after a short wait costs
+# more than the wait (benchmarks/threads.py). GNU's OpenMP, in torch for Linux, reads the second variable, of which
+# 100,000 are about a millisecond; LLVM's and Intel's, in torch for other systems, count whole milliseconds.
+WAIT_POLICY = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "2000", "KMP_BLOCKTIME": "0"}
 
 # Parameters of mallopt, from glibc's malloc.h: freed memory stays with the process, so that the tensors of the next
 # step need no new pages. The values are those of benchmarks/step.py.
@@ -35,7 +36,7 @@ def prepare_process() -> None:
 
 
 def set_wait_policy() -> None:
-    """Let waiting threads sleep, unless the user chose a policy; OpenMP reads it when torch is imported."""
+    """Let waiting threads sleep soon, unless the user chose a policy; OpenMP reads it when torch is imported."""
     if "torch" not in sys.modules and not any(name in os.environ for name in WAIT_POLICY):
         os.environ.update(WAIT_POLICY)
 

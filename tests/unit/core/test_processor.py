@@ -65,7 +65,7 @@ def test_quota_of_version_1(machine: Path, quota: str, expected: int) -> None:
 @pytest.mark.parametrize(
     ("given", "printed"),
     [
-        ({}, "PASSIVE 0 0"),
+        ({}, "PASSIVE 2000 0"),
         ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE None None"),
         ({"GOMP_SPINCOUNT": "9"}, "None 9 None"),
     ],
