@@ -33,6 +33,9 @@ def noticing_tests(root: Path, file: str) -> list[str]:
     module, room = module_name(file), file.split("/")[2]
     naming = sorted(_naming(root, module), key=lambda test: (f"/{room}/" not in test, test.endswith(SLOW), test))
     general = [test for test in GENERAL[room] if (root / test).exists()]
+    if room == "engine":  # most of it is used through ltds.train, ltds.load_model and so on, and not named
+        every = (str(f.relative_to(root)) for f in (root / "tests/unit/engine").glob("test_*.py"))
+        general = [*general, *sorted(every, key=lambda test: (test.endswith(SLOW), test))]
     if ".table." in module:  # the table is seen through the registry
         naming = [*naming, *_naming(root, "ltds.methods.registry")]
     golden = [f"{GOLDEN}[{name}]" for name in _golden(root, module)] if room in ("losses", "stats", "methods") else []
