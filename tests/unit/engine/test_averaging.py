@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from ltds.data.manifest import Manifest
+from ltds.engine.agree import restored_in_all
+from ltds.engine.checkpoint import TrainState
 from ltds.engine.loop import train
 from resuming import stop_and_resume
 from toy import recorded, toy_session
@@ -36,6 +41,35 @@ def test_the_average_is_the_recursion_over_the_weights_of_every_step(toy: Manife
         for later in weights[3:]:
             expected = 0.7 * expected + 0.3 * later[name].double() if value.is_floating_point() else later[name]
         torch.testing.assert_close(value.double(), expected.double(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_rank_takes_over_weights_optimizer_and_average_of_the_first(toy: Manifest, tmp_path: Path) -> None:
+    sent: dict[str, Any] = {}
+
+    def told_by_first(text: str) -> str:
+        return str(sent.setdefault("state", text))
+
+    def tensors_of_first(tensors: dict[str, torch.Tensor], device: torch.device) -> dict[str, torch.Tensor]:
+        return dict(sent.setdefault("tensors", tensors))
+
+    first, other = (toy_session(toy, averaging={**EMA, "start": 0.0}, run={"seed": seed}) for seed in (0, 1))
+    train(first, recorded(first, tmp_path / "run"), stop_after=3)
+    for session, leads in ((first, True), (other, False)):
+        ranks: Any = SimpleNamespace(
+            alone=False, first=leads, told_by_first=told_by_first, tensors_of_first=tensors_of_first
+        )
+        state = restored_in_all(replace(session, ranks=ranks), lambda: TrainState(3, 0.5, 2))
+        assert state == TrainState(3, 0.5, 2)
+    for one, two in (
+        (first.method.state_dict(), other.method.state_dict()),
+        (first.average.tensors, other.average.tensors),
+    ):
+        assert one
+        assert one.keys() == two.keys()
+        assert all(torch.equal(value, two[name]) for name, value in one.items())
+    for mine, theirs in zip(first.method.parameters(), other.method.parameters(), strict=True):
+        momentum = first.optimizer.state[mine]["momentum_buffer"]
+        assert torch.equal(momentum, other.optimizer.state[theirs]["momentum_buffer"])
 
 
 def test_the_average_is_validated_and_kept_and_the_raw_weights_go_on(toy: Manifest, tmp_path: Path) -> None:

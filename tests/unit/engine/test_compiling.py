@@ -10,6 +10,7 @@ from ltds.core.ranks import ALONE, Ranks
 from ltds.core.types import Clock
 from ltds.data.manifest import Manifest
 from ltds.engine.compiling import compile_backbones
+from ltds.engine.settings import RunSettings
 from toy import toy_config, toy_session
 
 CLOCK = Clock(0, 0, 6, 2)
@@ -32,6 +33,10 @@ def test_a_compiled_step_is_the_same(toy: Manifest, precision: str) -> None:
     for one, other in zip(plain.method.parameters(), compiled.method.parameters(), strict=True):
         if one.grad is not None and other.grad is not None:
             torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_nothing_is_compiled_unless_asked() -> None:
+    assert RunSettings().compile is False
 
 
 def test_what_cannot_be_compiled_is_refused(toy: Manifest) -> None:

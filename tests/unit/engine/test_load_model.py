@@ -71,6 +71,8 @@ def test_predictions_name_classes_and_unknown(toy: Manifest, tmp_path: Path) -> 
 def test_an_open_class_is_never_predicted(toy: Manifest, tmp_path: Path) -> None:
     model = load_model(trained(toy, tmp_path / "run").path)
     assert model.task.open_classes == (5,)
+    (huge,) = model.interpret(np.array([[500.0, 501, 0, 0, 0, 9999]], np.float32), top=2, threshold=-1e9)
+    assert huge.classes == (("bee", pytest.approx(1 / (1 + np.exp(-1)))), ("ant", pytest.approx(1 / (1 + np.exp(1)))))
     with torch.no_grad():
         model.method.classifier.bias.copy_(torch.tensor([0.0, 0, 0, 0, 0, 100]))
     (answer,) = model.predict([toy.root / toy.paths[0]], threshold=-1e9, top=9)

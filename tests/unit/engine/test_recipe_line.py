@@ -53,6 +53,13 @@ def test_what_the_user_gives_is_not_the_recipe_s(toy: Manifest) -> None:
     assert "backbone" not in line(large, backbone={"name": "resnet18"}), "the recipe suits another network"
 
 
+def test_a_cosine_takes_the_length_of_the_recipe_and_not_its_milestones(toy: Manifest) -> None:
+    given = {"data": {"root": "x"}, "schedule": {"decay": "cosine"}}
+    schedule = resolve(given, dataset=bestiary(toy)).schedule
+    assert (schedule.epochs, schedule.steps_per_epoch) == (120, 20)
+    assert schedule.milestones == resolve({"data": {"root": "x"}}).schedule.milestones
+
+
 @pytest.mark.parametrize(("method", "takes"), [("ltds", True), ("agg", False)])
 def test_settings_of_the_method_are_said_where_it_takes_them(toy: Manifest, method: str, takes: bool) -> None:
     assert ("method.temperature=0.2" in line(bestiary(toy, size=32), method={"name": method})) == takes
