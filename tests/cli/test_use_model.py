@@ -59,7 +59,7 @@ def test_the_csv_has_the_stored_predictions(toy: Manifest, run: RunDirectory, co
     for label, count in Counter(row["label"] for row in rows).items():
         assert any(label in line and f" {count} " in line for line in done.stdout.splitlines())
     assert f"{threshold:.4g}" in done.stderr
-    assert "split: val" in done.stderr
+    assert "source-validation images" in done.stderr
 
 
 def test_json_lines_and_a_sheet_for_any_script(
@@ -94,7 +94,7 @@ def test_paths_come_from_standard_input_and_bad_images_are_named(
     done = command("predict", str(run.path), "-", "--out", "p.csv")
     assert done.returncode == 1, done.stderr
     assert [row["image"] for row in rows_of(tmp_path / "p.csv")] == [str(good)]
-    assert "3 images were skipped because not readable" in done.stderr
+    assert "3 images were skipped, because reading failed" in done.stderr
     assert f"- {tmp_path / 'empty.jpg'}: an empty file (0 bytes)" in done.stderr
     assert "- no such.jpg: nothing: it does not exist" in done.stderr
     assert "cut.png" in done.stderr
@@ -119,8 +119,8 @@ def test_what_cannot_be_predicted_is_said_first(run: RunDirectory, command: Comm
 def test_the_hints_can_be_pasted(toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path) -> None:
     image = str(toy.root / toy.paths[0])
     done = command("predict", str(run.path), image)
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("To keep all of it: ")]
-    words = shlex.split(line.removeprefix("To keep all of it: "))
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("To write all of it to a file: ")]
+    words = shlex.split(line.removeprefix("To write all of it to a file: "))
     assert words == ["ltds", "predict", str(run.path), image, "--out", "predictions.csv"]
     assert command(*words[1:]).returncode == 0
     assert len(rows_of(tmp_path / "predictions.csv")) == 1
@@ -183,7 +183,7 @@ def test_a_folder_of_a_new_site_with_other_classes(
     (tmp_path / "new site" / "site 9" / "ant" / "bad.png").write_bytes(b"no image")
     done = command("evaluate", str(run.path), "--data", "new site", "--out", "outcome")
     assert done.returncode == 1, done.stderr
-    assert "1 image was left out because not readable" in done.stderr
+    assert "1 image was left out, because reading failed" in done.stderr
     content = json.loads((tmp_path / "outcome" / "evaluation.json").read_text())
     assert content["classes"] == {
         "matched": ["ant", "bee"],

@@ -21,7 +21,9 @@ NAMED = 10  # classes, or images that could not be read
 
 
 def evaluate(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories; with --data one, or an exported model.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run directories; with --data: one of them, or an exported model.")
+    ],
     data: Annotated[
         str,
         typer.Option(
@@ -99,7 +101,7 @@ def _show(result: OtherDataResult) -> None:
     SCREEN.say(f"Wrote {shlex.quote(str(result.folder))}: report.html, evaluation.json, predictions.csv")
     if result.skipped:
         number = "1 image was" if len(result.skipped) == 1 else f"{len(result.skipped)} images were"
-        print(f"ltds: {number} left out because not readable:", file=sys.stderr)
+        print(f"ltds: {number} left out, because reading failed:", file=sys.stderr)
         for item in result.skipped[:NAMED]:
             print(inert(f"- {item.file}: {item.reason}"), file=sys.stderr)
         raise typer.Exit(1)
@@ -124,17 +126,18 @@ def _percent(share: float | None) -> str:
 
 
 def _remarks(metrics: dict[str, Any]) -> list[str]:
-    classes, threshold = metrics["classes"], metrics["unknown"]["threshold"]
+    classes, unknown = metrics["classes"], metrics["unknown"]
+    threshold = unknown["threshold"]
     lines = [
-        "accuracy: the most probable class is right; named right: and the model did not say 'unknown'.",
+        "accuracy: the most probable class is right; named right: it is right and the model did not say 'unknown'.",
         f"Mean over classes of the accuracy (macro accuracy): {_percent(metrics['overall']['macro_accuracy'])}",
-        "'unknown' is never said: the run had no validation images to choose a threshold on."
+        "No image is called 'unknown': the run had no validation images to choose a threshold on."
         if threshold is None
-        else f"'unknown': score below {threshold:.4g}. How this was chosen: {metrics['unknown']['rule']}.",
+        else f"An image is called 'unknown' if its score is below {threshold:.4g}. The rule: {unknown['rule']}.",
     ]
     for key, words in (
-        ("open", "Not known to the model, so 'unknown' is right for them"),
-        ("missing", "Known to the model, but not in this dataset"),
+        ("open", "Classes that the model does not know, so 'unknown' is the right answer"),
+        ("missing", "Classes that the model knows, but that this dataset does not have"),
         ("spelled_differently", "Spelled differently from a class of the model, so not matched: rename them"),
     ):
         if classes[key]:

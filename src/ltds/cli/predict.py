@@ -37,8 +37,8 @@ def predict(
         int,
         typer.Option(
             min=0,
-            help="List so many of the most similar training images. The first time, this computes the features of all "
-            "training images, which are then kept beside the model.",
+            help="List this many of the most similar training images. The first time, this computes the features of "
+            "all training images and stores them with the model.",
         ),
     ] = 0,
     name_unknowns: Annotated[
@@ -51,7 +51,7 @@ def predict(
     ] = False,
     data: Annotated[
         Path | None,
-        typer.Option(help="Dataset that the model was trained on, for --nearest, if it is not where it was then."),
+        typer.Option(help="Dataset that the model was trained on, for --nearest, if it was moved after training."),
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = 64,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
@@ -59,7 +59,7 @@ def predict(
         list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
     ] = None,
 ) -> None:
-    """Name the class of each image, or say 'unknown', with how sure the model is.
+    """Name the class of each image, or say 'unknown', and show how sure the model is.
 
     Example: ltds predict runs/first photos --out predictions.csv
 
@@ -92,7 +92,7 @@ def predict(
     if out is None:
         more = [*(["--nearest", str(nearest)] if nearest else []), *(["--name-unknowns"] if name_unknowns else [])]
         words = ["ltds", "predict", str(model), *images, *more, "--out", "predictions.csv"]
-        SCREEN.say(f"To keep all of it: {shlex.join(words)}")
+        SCREEN.say(f"To write all of it to a file: {shlex.join(words)}")
     else:
         most = pictures_on_a_sheet(nearest)
         part = f", the first {most} images" if len(done.predicted) > most and _is_sheet(out) else ""
@@ -147,10 +147,10 @@ def _show(done: FilePredictions, top: int, nearest: int) -> None:
 def _unknown_rule(model: Model, threshold: float | None) -> str:
     rule = model.record.unknown
     if threshold is not None:
-        return f"'unknown': the score is below {threshold:g}, as you asked."
+        return f"An image is called 'unknown' if its score is below {threshold:g}, as you asked."
     if rule.threshold is None:
-        return "'unknown' is never said: the run had no validation images to choose a threshold on (see --threshold)."
-    return f"'unknown': the score is below {rule.threshold:.4g}. How this was chosen: {rule.rule}; split: {rule.split}."
+        return "No image is called 'unknown': the run had no validation images to choose a threshold (see --threshold)."
+    return f"An image is called 'unknown' if its score is below {rule.threshold:.4g}. The rule: {rule.rule}."
 
 
 def _name_skipped(skipped: list[tuple[str, str]]) -> None:
@@ -158,7 +158,7 @@ def _name_skipped(skipped: list[tuple[str, str]]) -> None:
     from ltds.engine.prediction_files import printable
 
     number = "1 image was" if len(skipped) == 1 else f"{len(skipped)} images were"
-    print(f"ltds: {number} skipped because not readable:", file=sys.stderr)
+    print(f"ltds: {number} skipped, because reading failed:", file=sys.stderr)
     for file, reason in skipped[:NAMED]:
         print(f"- {printable(Path(file))}: {reason}", file=sys.stderr)
     if len(skipped) > NAMED:

@@ -10,8 +10,8 @@ RELEASED_RULE = (
     "best of 10 thresholds spaced evenly between the smallest entry of the probability matrix and its largest"
 )
 FIXED_RULE = (
-    "softened confidence in a known class; the threshold rejects a third as large a share of correctly classified "
-    "source-validation images as it accepts of those whose own class is struck out"
+    "the score is the softened confidence in a known class; on source-validation images, the share of correctly "
+    "classified images below the threshold is half the share of images above it when their own class is struck out"
 )
 SOFTMAX5_RULE = "5th percentile of max-softmax over correctly classified source-validation images"
 BEST_RULE = "best of all thresholds on the softened confidence in a known class"
