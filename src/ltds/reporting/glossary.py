@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Metric:
     """One entry of the summary in metrics.json, or macro_u, which a report adds.
 
-    `plain` says it in words for someone who reads such a number for the first time. `choice`: the entry of `choices` on
+    `plain` explains it to someone who reads such a number for the first time. `choice`: the entry of `choices` on
     which it depends.
     """
 
@@ -110,7 +110,7 @@ _ALL = (
         "oscr",
         "OSCR",
         "Area under the curve of correct classification against false acceptance of open images; without a threshold.",
-        "how many known images it names right while it turns unknown ones away, over all thresholds",
+        "how many known images it names right while it rejects unknown ones, over all thresholds",
     ),
     Metric(
         "many",
@@ -137,19 +137,19 @@ _ALL = (
         "seen_pairs",
         "Seen pairs",
         "Accuracy on images whose class had training images in the same domain.",
-        "how many of 100 it names right where training showed it this class in this domain",
+        "how many of 100 images it names right, if their class has training images in the same domain",
     ),
     Metric(
         "unseen_pairs",
         "Unseen pairs",
         "Accuracy on images whose class had training images, but not in the same domain; all in the held-out one.",
-        "the same where training showed it the class, but not in this domain",
+        "the same, if their class has training images in other domains only",
     ),
     Metric(
         "unseen_pairs_sources",
         "Unseen pairs in sources",
         "The same within the source domains: low if a model mistakes the style of a domain for the class.",
-        "the same within the domains that it was trained on",
+        "the same, within the domains that it was trained on",
     ),
     Metric(
         "ece",

@@ -92,7 +92,7 @@ def _without_held_out(dataset: Dataset) -> Headline:
     return Headline(
         f"On test images of all domains, {_subject(dataset, best)} is right for {means[best]:.0f} of 100"
         f"{_basis(cells[best])}.",
-        ("How it does on a domain that it has never seen is not known: hold one out to find out.",),
+        ("How well it works on a domain that it has never seen is not known: hold one out to measure this.",),
     )
 
 
@@ -123,5 +123,5 @@ def _per_domain(dataset: Dataset, label: str) -> str:
 
 def _drop(points: float) -> str:
     if points >= 1:
-        return f": a new domain costs it {points:.0f} point{'' if round(points) == 1 else 's'}"
-    return ": a new domain costs it nothing that these images show"
+        return f", {points:.0f} point{'' if round(points) == 1 else 's'} more than on a new domain"
+    return "; these images show no loss on a new domain"

@@ -58,14 +58,17 @@ def _method(context: FigureContext, leader: str, found: Answer) -> Iterator[Advi
     if len(context.dataset.rows) == 1:
         simple = "bsce" if leader == "agg" else "agg"
         yield Advice(
-            f"Train a second method, such as {simple}.", f"Without one, nobody can say whether {best} is good."
+            f"Train a second method, such as {simple}.",
+            f"With one method alone, you cannot tell whether {best} is good.",
         )
     elif not found.beaten and not found.undecided:
-        yield Advice("Complete the runs.", "No other method was trained with every held-out domain, so none compares.")
+        yield Advice(
+            "Complete the runs.", "No other method was trained with every held-out domain, so none can be compared."
+        )
     elif _cell(context, leader, ACC_U.key).seeds < 2:
         yield Advice(
             f"Take {best} for now, and train it and {isolated(found.undecided[0])} with three or more seeds.",
-            "It has the highest number, but a method was trained only once: another seed may turn the order around.",
+            "It has the highest number, but a method was trained only once: another seed may change the order.",
         )
     elif not found.undecided:
         yield Advice(f"Use {best}.", "Over paired runs it is better than every other method here.")
@@ -89,8 +92,10 @@ def _cheapest(context: FigureContext, leader: str, found: Answer) -> Advice:
     reason = f"The runs show no difference between {names}."
     if small != leader and leader in known and known[small] < 0.9 * known[leader]:
         size = f"it has {short_count(known[small])} parameters, {isolated(leader)} {short_count(known[leader])}"
-        return Advice(f"Take {isolated(small)}, the smallest of those that do as well.", f"{reason} Of these, {size}.")
-    return Advice(f"Take {isolated(leader)}, or whichever of its equals suits you.", reason)
+        return Advice(
+            f"Take {isolated(small)}, the smallest of the methods that are as good.", f"{reason} Of these, {size}."
+        )
+    return Advice(f"Take {isolated(leader)}, or another of the methods that are as good.", reason)
 
 
 def _domains(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
@@ -144,8 +149,8 @@ def _pairs(context: FigureContext, leader: str, found: Answer) -> Iterator[Advic
     one = f" Training images from one domain only: {names}." if alone else ""
     yield Advice(
         "Collect the classes that are missing in some domains.",
-        f"Where training showed a class in a domain, it is right for {seen.mean:.0f} of 100 images; where it showed "
-        f"the class only elsewhere, for {unseen.mean:.0f}.{one}",
+        f"If a class has training images in the same domain, it is right for {seen.mean:.0f} of 100 images; if only "
+        f"in other domains, for {unseen.mean:.0f}.{one}",
     )
 
 
@@ -164,8 +169,7 @@ def _confidence(context: FigureContext, leader: str, found: Answer) -> Iterator[
         return
     claimed, right = (100 * float(of[scores.known].mean()) for of in (scores.confidence, scores.correct))
     if abs(claimed - right) > LARGE:
-        much = "much" if claimed > right else "little"
         yield Advice(
             "Do not read its confidence as a probability.",
-            f"It claims too {much}: {claimed:.0f} % on average, and is right for {right:.0f} % of the test images.",
+            f"Its mean confidence is {claimed:.0f} %, but it is right for {right:.0f} % of the test images.",
         )

@@ -50,7 +50,7 @@ def test_one_domain_one_seed(make_run, runs: Path) -> None:
         "one seed)."
     )
     assert said.more == (
-        "On the domains that it was trained on, it is right for 80 of 100: a new domain costs it 20 points.",
+        "On the domains that it was trained on, it is right for 80 of 100, 20 points more than on a new domain.",
     )
 
 
@@ -97,7 +97,7 @@ def test_enough_pairs_decide(make_run, runs: Path) -> None:
 
 def test_of_equals_the_smaller_is_advised(make_run, runs: Path) -> None:
     grid(make_run, 0.0005, 2000)
-    reason = advice(runs)["Take agg, the smallest of those that do as well."]
+    reason = advice(runs)["Take agg, the smallest of the methods that are as good."]
     assert reason == ("The runs show no difference between dc, agg. Of these, it has 1.00 k parameters, dc 2.00 k.")
 
 
