@@ -12,7 +12,7 @@ import typer
 from ltds.cli.main import app
 
 INTRODUCTION = """
-Every command as `--help` tells it. `-q` and `-v` come before the name of the command: `ltds -q train ...`.
+Every command, as its `--help` describes it. `-q` and `-v` come before the name of the command: `ltds -q train ...`.
 Exit codes: 0 success, 2 a mistake that you can correct (one sentence, no traceback), 1 a fault in ltds. `predict` and
 `evaluate` also exit with 1 after they skipped images that they could not read, `data check` where it found problems."""
 
@@ -84,6 +84,8 @@ def _default(parameter: Any) -> str:
     if parameter.required:
         return "required"
     default = parameter.default
+    if isinstance(parameter.show_default, str):  # one that depends on the machine
+        return parameter.show_default
     if default in (None, "", False, ()) or callable(default) or "Sentinel" in type(default).__name__:
         return ""
     return f"`{getattr(default, 'value', default)}`"

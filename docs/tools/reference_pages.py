@@ -90,7 +90,10 @@ def _listing(title: str, package: str, names: list[str], sentence: str = "") -> 
     lines = ["", f"## {title}", *filter(None, ["", sentence])]
     lines += ["", "| name | |", "|---|---|"]
     for name in names:
-        words = " ".join((inspect.getdoc(getattr(module, name)) or "").split("\n\n")[0].split())
+        thing = getattr(module, name)
+        words = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+        if isinstance(thing, dict):  # whose own text would be that of Python's dict
+            words = f"What can be named in a setting: {', '.join(map(str, thing))}."
         lines.append(f"| `{package}.{name}` | {words.replace('|', chr(92) + '|')} |")
     for name in names:
         lines += ["", f"::: {package}.{name}"]

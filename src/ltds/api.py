@@ -45,20 +45,34 @@ def train(
     progress: Progress = SILENT,
     say: Callable[[str], None] = say_nothing,
 ) -> RunDirectory:
-    """Train a method on a dataset, often with one domain held out; the run directory holds all that comes of it.
+    """Train a method on a dataset, often with one domain held out. Returns the run: the folder with all results.
 
         run = ltds.train("bestiary", method="ltds", held_out="woodblock", out="runs/first")
 
-    `data`: "bestiary" (built in), the folder of a dataset, a folder of images sorted as domain/class/*, a CSV file with
-    the columns path, class and domain, or a Manifest. `out`: a new folder, by default runs/NAME. What you leave open is
-    chosen for your images, within the time `budget` ("10m" by default): `say` is called with each choice and its
-    reason, plan.json keeps them. `estimate`: "full" holds out each domain in turn, "one" only `held_out`, before the
-    final model is trained on all of them; the runs are then folders of `out`, and the final one is returned.
-    `features`: a file of vectors to train on instead of images (`ltds.extract_features`). `config`: a TOML file.
-    `settings`: settings by dotted name, as in {"optimizer.lr": 0.05}; they replace the file's. `resume`: the directory
-    of a run to continue exactly where it stopped, with nothing else given, except `ranks`: how many processes train
-    together, each on its share of every batch; torchrun can start them too. `trust`: modules outside ltds that the file
-    or the run needs and that may be imported; those of `method` and `settings` are trusted already.
+    What you do not set is chosen for your images. plan.json records each choice and its reason.
+
+    Args:
+        data: "bestiary" (built in), the folder of a dataset, a folder of images sorted as domain/class/*, a CSV file
+            with the columns path, class and domain, or a Manifest.
+        method: A name that `ltds.list_methods` lists, or your own as "package.module:Class".
+        held_out: The domain to test on, which is not used in training.
+        out: A new folder, by default runs/NAME.
+        features: A file of vectors to train on instead of images, see `ltds.extract_features`.
+        budget: The time for the whole training, "10m" by default.
+        estimate: Before the final model is trained on all domains, hold out each domain in turn ("full") or only
+            `held_out` ("one"). The runs are then folders in `out`, and the final one is returned.
+        say: Called with each choice and its reason, as text.
+        config: A TOML file with settings.
+        settings: Settings by dotted name, as in {"optimizer.lr": 0.05}. They replace those of the file.
+        seed: Seed of all random numbers.
+        epochs: Length of the training.
+        device: "auto", "cpu", "cuda" or "mps".
+        tensorboard: Also write event files for TensorBoard.
+        resume: The directory of a run to continue exactly where it stopped. No other argument may be given then, except
+            `ranks` and `trust`.
+        ranks: How many processes train together, each on its share of every batch. torchrun can start them, too.
+        trust: Modules outside ltds that the file or the run needs and that may be imported. Those that `method` and
+            `settings` name are trusted already.
     """
     options = {
         "method.name": method,
@@ -121,11 +135,15 @@ def evaluate(
     trust: Iterable[str] = (),
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Compute the metrics of a run again, from its stored predictions: no model, no images. Writes metrics.json.
+    """Compute the metrics of a run again from its stored predictions, and write metrics.json. Needs no images.
 
-    `data`: test the run's model on another dataset with the same class names, or on a folder of images sorted as
-    domain/class/*. That writes evaluation.json, predictions.csv and a page, report.html, into `out`, by default
-    evaluations/NAME in the run. `split`: "all" of its images, or "test".
+    With `data`, test the run's model on another dataset. This writes evaluation.json, predictions.csv and a page,
+    report.html.
+
+    Args:
+        data: A dataset with the same class names, or a folder of images sorted as domain/class/*.
+        out: The folder to write to, by default evaluations/NAME in the run.
+        split: "all" images of `data`, or "test".
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
     if data is not None:

@@ -31,7 +31,10 @@ def benchmark(
         list[str] | None, typer.Option("--set", help="A setting for all runs, NAME=VALUE. May be repeated.")
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Runs to train at the same time; they share the CPU cores.")
+        int,
+        typer.Option(
+            min=1, show_default="number of CPU cores", help="Runs to train at the same time; they share the CPU cores."
+        ),
     ] = cores(),
     ray: Annotated[str, typer.Option(help="Run on a Ray cluster: its address, 'auto', or 'local' to start one.")] = "",
     cpus: Annotated[int, typer.Option(min=1, help="With --ray: CPU cores for each run, or for each of its ranks.")] = 1,
@@ -49,11 +52,11 @@ def benchmark(
     ] = None,
     status: Annotated[Path | None, typer.Option(help="Only show the status of the benchmark in this folder.")] = None,
 ) -> None:
-    """Train every combination of methods, held-out domains and seeds, each in its run directory.
+    """Train every combination of methods, held-out domains and seeds, each in its own run directory.
 
     Example: ltds benchmark --data bestiary --methods agg,bsce,ltds --seeds 0,1,2 --out runs/mine
 
-    If it is stopped, the same command continues it. A run that fails is recorded; the others go on.
+    If it is stopped, the same command continues it. If a run fails, this is recorded, and the other runs continue.
     """
     if status is not None:
         _show_status(status)

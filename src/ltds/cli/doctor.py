@@ -18,7 +18,7 @@ GB = 1e9
 
 
 def doctor() -> None:
-    """Say what is installed, which devices there are, and where files go: what a report of a problem should contain.
+    """Show what is installed, which devices there are, and where files go. Please add this to a report of a problem.
 
     Example: ltds doctor
     """

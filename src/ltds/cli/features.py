@@ -20,7 +20,7 @@ def features(
     out: Annotated[Path | None, typer.Option(help="File to write (default: DATA/features/BACKBONE-SIZE.npz).")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
-    """Compute one vector for each image with a pretrained network, to train on in seconds instead of on images.
+    """Compute one feature vector for each image with a pretrained network. Training on these vectors takes seconds.
 
     Example: ltds data features data/pacs-odg --backbone efficientnet-lite0
 

@@ -32,7 +32,7 @@ def report(
         typer.Option("--all-figures", help="Draw figures of single runs in the page of more than 100 runs, too."),
     ] = False,
 ) -> None:
-    """Compare runs: a table on the screen, and files in the formats that their endings name.
+    """Compare runs: print a table, and write files; the ending of a file's name chooses its format.
 
     Example: ltds report runs --out report.html --out table.tex --reference bsce --figures figures
     """

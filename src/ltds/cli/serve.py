@@ -25,20 +25,20 @@ def serve(
         typer.Option(min=0, help="How many of the most similar training images to show (default: 3 where possible)."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Dataset that the model was trained on, if it is not where it was then.")
+        Path | None, typer.Option(help="Dataset that the model was trained on, if it was moved after training.")
     ] = None,
-    max_mb: Annotated[float, typer.Option(help="Refuse image files of more megabytes.")] = 20,
-    max_megapixels: Annotated[float, typer.Option(help="Refuse images of more million pixels.")] = 50,
+    max_mb: Annotated[float, typer.Option(help="Largest image file that is accepted, in megabytes.")] = 20,
+    max_megapixels: Annotated[float, typer.Option(help="Largest image that is accepted, in million pixels.")] = 50,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Name by which browsers may reach this server, besides localhost and addresses in numbers."),
+        typer.Option(help="Name by which browsers may reach this server, in addition to localhost and IP addresses."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     trust: Annotated[
         list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
     ] = None,
 ) -> None:
-    """Open a page on this machine: drop images on it and read their classes, and which training images they are like.
+    """Open a page on this machine: drop images on it to see their classes and the most similar training images.
 
     Example: ltds serve runs/first --port 8080
 

@@ -35,7 +35,7 @@ def train(
         Path | None, typer.Option(help="New folder for the run (default: runs/NAME, after the dataset).")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="Time for all of the training, e.g. 90s, 10m or 2h (default: 10m).")
+        str | None, typer.Option(help="Time for the whole training, e.g. 90s, 10m or 2h (default: 10m).")
     ] = None,
     estimate: Annotated[
         str,
@@ -77,8 +77,8 @@ def train(
 
     Example: ltds train bestiary --method dc --held-out woodblock --out runs/dc
 
-    What you leave open is chosen for your images; each choice is explained before training starts. If it is stopped,
-    continue it with: ltds train --resume runs/photos
+    What you do not set is chosen for your images; each choice is explained before training starts. If training is
+    stopped, continue it with: ltds train --resume runs/photos
     """
     from ltds.api import train as train_run
     from ltds.core.config import parse_overrides

@@ -78,7 +78,7 @@ class StepLoss:
 
 @dataclass(frozen=True)
 class Clock:
-    """How far a phase of training is: `step` (from 0) of `total`; and where random draws come from."""
+    """How far a phase of training has come (`step`, from 0, of `total`), and the source of its random numbers."""
 
     seed: int
     step: int

@@ -43,10 +43,14 @@ def extract_features(
         file = ltds.extract_features("data/birds", backbone="efficientnet-lite0")
         ltds.train("data/birds", features=file, method="ltds", held_out="sketch", out="runs/sketch")
 
-    `weights`: a file of pretrained weights (default for an efficientnet-lite: its ImageNet weights; for "hf:FOLDER":
-    those in the folder). `size`: side of the images that the network sees. `out`: default
-    DATA/features/BACKBONE-SIZE.npz. The network's weights are written beside it (.safetensors), so that a model trained
-    on the features can predict from images.
+    The weights of the network are stored next to this file (.safetensors), so that a model trained on the features can
+    predict from images.
+
+    Args:
+        weights: A file of pretrained weights. By default the ImageNet weights of an efficientnet-lite; for "hf:FOLDER"
+            those in the folder.
+        size: Side of the images that the network sees, in pixels.
+        out: The file, by default DATA/features/BACKBONE-SIZE.npz.
     """
     manifest = open_dataset(data, progress)
     settings = backbone_settings(backbone, str(weights))

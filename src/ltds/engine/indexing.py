@@ -116,7 +116,7 @@ def _training_data(model: Model, data: str | Path | Manifest | None) -> Manifest
 def _missing(model: Model, place: str) -> CheckpointError:
     there = f"its dataset is not at '{place}' any more" if place else "it was exported without them"
     return CheckpointError(
-        f"Expected the features of the model's training images ({FILE}) beside it, or its dataset to compute them "
+        f"Expected the features of the model's training images ({FILE}) next to it, or its dataset to compute them "
         f"from, but got neither: {there}. Name the folder of the dataset, or export the run again with the argument "
         "nearest=True where the dataset is.",
         arguments=["data"],

@@ -99,9 +99,9 @@ class Model:
         return answers if index is None else add_nearest(answers, features, index, nearest)
 
     def training_index(self, data: str | Path | Manifest | None = None, progress: Progress = SILENT) -> TrainingIndex:
-        """The features of the training images: kept beside the model, or else computed now and kept there.
+        """The features of the training images: read from the model's folder, or else computed now and stored there.
 
-        `data`: the dataset that the model was trained on, where it is not at the place it had then.
+        `data`: the dataset that the model was trained on, if it was moved after training.
         """
         if self._index is None:
             from ltds.engine.indexing import open_index

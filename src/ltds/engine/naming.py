@@ -30,7 +30,7 @@ class UnknownNamer:
                 "Expected a model that maps images to class embeddings and knows those of open classes, to name "
                 f"unknown images, but got one of method '{model.stored.config.method_name}', with "
                 f"{len(open_names)} open classes, {len(self.names)} of which have an embedding in the model. Train "
-                "'ltds', or 'agg-embeddings', with a domain held out that has classes of its own."
+                "'ltds', or 'agg-embeddings', and hold out a domain with classes that no other domain has."
             )
         self.model = model
         index = {name: i for i, name in enumerate(embeddings.names)}

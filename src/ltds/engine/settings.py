@@ -125,12 +125,14 @@ class AveragingSettings(Settings):
     decay: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="ema: weight of the old average at each step")
     start: ShareBelowOne = Field(0.3, description="ema: share of a phase after which averaging starts")
     start_patience: PositiveInt = Field(
-        3, description="swad: the window starts at an epoch if the loss is not lower in so many epochs from it on"
+        3, description="swad: the window starts at an epoch whose loss is the lowest of this many epochs, itself first"
     )
-    end_patience: PositiveInt = Field(6, description="swad: it ends before so many epochs in a row of too high a loss")
+    end_patience: PositiveInt = Field(
+        6, description="swad: the window ends before this many epochs in a row with too high a loss"
+    )
     tolerance: NonNegativeFloat = Field(
         0.3,
-        description="swad: too high is above 1 + tolerance times the mean of the first start_patience epochs",
+        description="swad: too high is above (1 + tolerance) times the mean loss of the first start_patience epochs",
     )
 
     @model_validator(mode="before")
@@ -147,29 +149,29 @@ class AveragingSettings(Settings):
 
 
 class RunSettings(Settings):
-    """Seed, machine, and what is written besides the outcome."""
+    """Seed, machine, and additional output."""
 
     seed: NonNegativeInt = Field(0, description="seed of everything that is drawn at random")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="auto takes a GPU if there is one")
     threads: NonNegativeInt = Field(0, description="CPU threads; 0: one for each core that the process may use")
     precision: AskedPrecision = Field(
         "float32",
-        description="of the backbone; auto: bfloat16 on a GPU that has it, or where a probe finds it quicker",
+        description="numbers of the backbone; auto: bfloat16 on a GPU that has it, or if a probe finds it faster",
     )
     ranks: PositiveInt = Field(
         1, description="processes of this machine that train together, each on its share of every batch"
     )
     sync_batchnorm: bool = Field(
-        False, description="with several ranks: BatchNorm over the batch of all, as one rank computes it; slower"
+        False, description="with several ranks: BatchNorm over the images of all ranks, as one rank computes it; slower"
     )
     rank_timeout: PositiveInt = Field(
-        600, description="seconds without an answer of a rank after which training ends in all of them"
+        600, description="if a rank does not answer for this many seconds, training ends in all ranks"
     )
     compile: bool = Field(
-        False, description="translate the backbone with torch.compile: minutes at the start, then quicker steps"
+        False, description="compile the backbone with torch.compile: takes minutes at the start, then steps are faster"
     )
     look_every: NonNegativeInt = Field(
-        0, description="steps between two looks at the loss, for which a GPU has to wait; 0: 10 on a GPU, else 1"
+        0, description="steps between two checks of the loss, each of which a GPU waits for; 0: 10 on a GPU, else 1"
     )
     checkpoint_every: NonNegativeInt = Field(0, description="steps between checkpoints; 0: one after each epoch")
     frechet_every: NonNegativeInt = Field(

@@ -89,7 +89,7 @@ class TrainingIndex:
         except (OSError, LookupError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"Expected '{file}' to hold the features of training images, but got {type(error).__name__}: {error}. "
-                "Delete it: it is made again where the dataset is at hand."
+                "Delete it; it is made again if the dataset can be found."
             ) from error
 
     def _image(self, row: int, similarity: float) -> NearestImage:

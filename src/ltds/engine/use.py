@@ -36,16 +36,21 @@ def predict(
     trust: Iterable[str] = (),
     progress: Progress = SILENT,
 ) -> FilePredictions:
-    """Name the class of image files, or "unknown"; files that cannot be read are listed, not fatal.
+    """Name the class of image files, or "unknown". Files that cannot be read are listed and skipped.
 
         ltds.predict("runs/first", "photos", out="predictions.csv").counts
 
-    `model`: a run, a model directory, or what `load_model` returned. `images`: files, and folders that are searched for
-    images. `out`: a file .csv, .jsonl or .png. `top`: how many of the most probable classes to list. `threshold`: the
-    score below which to say "unknown", instead of the model's own. `nearest`: how many of the most similar training
-    images to list for each image, with class, domain and similarity; their features are computed once, from the
-    dataset of the run or from `data`, and kept beside the model. `name_unknowns`: give images that are unknown the name
-    of the open class whose embedding is nearest (methods with class embeddings).
+    Args:
+        model: A run, a model directory, or what `load_model` returned.
+        images: Files, and folders that are searched for images.
+        out: A file to write: .csv, .jsonl or .png.
+        top: How many of the most probable classes to list.
+        threshold: Say "unknown" if the score is below this number, instead of the model's own threshold.
+        nearest: How many of the most similar training images to list for each image, with class, domain and similarity.
+            Their features are computed once and stored with the model.
+        name_unknowns: Give unknown images the name of the open class with the nearest embedding (methods with class
+            embeddings only).
+        data: The dataset that the model was trained on, for `nearest`, if it was moved after training.
     """
     if out is not None:
         check_output(Path(out))
@@ -81,8 +86,9 @@ def export(
 
         ltds.export("runs/first", "models/first", to="onnx", check="photos").difference
 
-    `check`: images to compare the export with the model on, or folders of images; the first hundred are taken.
-    `nearest`: add what finds the nearest training images, small copies of them included.
+    Args:
+        check: Images, or folders of images. The export is compared with the model on the first hundred.
+        nearest: Add what is needed to find the nearest training images, including small copies of them.
     """
     images = find_images([check] if isinstance(check, str | Path) else check)[:MOST_CHECKED]
     loaded = load_model(model, device="cpu", trust=trust)

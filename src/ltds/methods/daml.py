@@ -43,7 +43,8 @@ class DamlConfig(Settings):
         0.6, description="Dirichlet parameter of a network's own domain in mixed features; of the others in meta-test"
     )
     other_concentration: PositiveFloat = Field(
-        0.2, description="Dirichlet parameter of the other domains in mixed features; of its own in meta-test"
+        0.2,
+        description="Dirichlet parameter of the other domains in mixed features; of its own domain in meta-test",
     )
     gradient_order: Literal["first", "second"] = Field(
         "first", description="second: differentiate through the inner step, at a cost in time and memory"

@@ -39,7 +39,7 @@ class EpiFcrConfig(Settings):
         True, description="Divide the losses of f and h by the number of domains; false: sums, as in the original"
     )
     warmup: Fraction = Field(
-        0.16, description="Share of the run before episodes begin, in which every network learns by itself"
+        0.16, description="Share of the run at its start in which each network is trained without partners"
     )
 
     @model_validator(mode="after")

@@ -75,7 +75,7 @@ class MetaLtdsConfig(Settings):
     )
     cycle_form: CycleForm = Field("s2s", description="Form of the cycle term in L_s2z: as L_s2s or L_z2s (row 10)")
     contrast_classes: ContrastClasses = Field(
-        0, description="Classes of L_S2S and L_S2Z: the batch's and, at random, others up to this many; 0: all of them"
+        0, description="Largest number of classes in L_S2S and L_S2Z: the batch's, and others at random; 0: all classes"
     )
     prototype_gradient: bool = Field(True, description="Gradients flow into prototypes through the batch (row 11)")
     prototype_start: PrototypeStart = Field("first_visit", description="First value of a prototype (row 12)")
@@ -97,7 +97,7 @@ class MetaLtdsConfig(Settings):
     strength_schedule: StrengthSchedule = Field("ramp", description="How lambda changes over the run (row 3)")
     calibrated_augmentation: bool = Field(True, description="Class counts calibrate L_aug, too (row 5)")
     slow_weights_in_meta_test: bool = Field(
-        False, description="L_aug in meta-test takes theta for all classes but the true one (row 21)"
+        False, description="L_aug in meta-test uses theta for all classes except the true one (row 21)"
     )
 
     @property

@@ -13,7 +13,7 @@ METHODS: dict[str, MethodEntry] = {
 
 
 def list_methods() -> tuple[MethodEntry, ...]:
-    """Every method of the package."""
+    """List every method of the package."""
     return tuple(METHODS.values())
 
 

@@ -38,7 +38,7 @@ class BackboneSettings(Settings):
     weights: str = Field(
         "", description="file of weights, 'imagenet' for efficientnet-lite, or '' for random ones (hf: its folder's)"
     )
-    architecture: str = Field("", description="hf: what the network is, as JSON; read from its folder by itself")
+    architecture: str = Field("", description="hf: the network's config.json; read automatically from its folder")
     frozen: int = Field(
         0,
         ge=0,

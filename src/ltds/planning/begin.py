@@ -104,8 +104,8 @@ def describe_test(manifest: Manifest, held_out: str | None, domains: list[str]) 
             "domains. How it does on a new domain is not measured; the estimate 'full' would measure it."
         )
     tested = int(np.count_nonzero(manifest.domain_ids[manifest.test_rows(held_out)] == manifest.domain_index(held_out)))
-    whole = " (all of them)" if manifest.whole_held_out else ""
-    return f"'{held_out}' is held out: nothing of it is trained on, and {tested} of its images{whole} test the model."
+    whole = "all " if manifest.whole_held_out else ""
+    return f"'{held_out}' is held out: none of its images is used in training; {whole}{tested} of them are test images."
 
 
 def _plan(

@@ -31,11 +31,14 @@ def report(
 ) -> list[Path]:
     """Compare runs, and return the files that were written.
 
-    `runs`: run directories, or folders that contain some. `out`: files to write; the ending of each chooses its format
-    (.html, .md, .csv, .tex, .json). `reference`: the method with which the others are compared; by default agg, or the
-    first. `figures`: a folder for every figure as a file, in `figure_format` (png, svg, pdf). `extra_figures`:
-    functions that yield more figures, in the page and in that folder, see `ltds.reporting.figures`. `all_figures`: draw
-    figures of single runs in the page of more than 100 runs, too, which takes seconds.
+    Args:
+        runs: Run directories, or folders that contain some.
+        out: Files to write. The ending of each name chooses its format: .html, .md, .csv, .tex or .json.
+        reference: The method with which the others are compared; by default agg, or the first.
+        figures: A folder to write every figure to, as a file.
+        figure_format: "png", "svg" or "pdf", for `figures`.
+        extra_figures: Functions that yield more figures for the page and the folder, see `ltds.reporting.figures`.
+        all_figures: Also draw the figures of single runs in a page of more than 100 runs, which takes seconds.
     """
     files = _paths(out)
     check_outputs(files, figure_format)

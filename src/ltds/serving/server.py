@@ -105,14 +105,19 @@ def serve(
     progress: Progress = SILENT,
     say: Callable[[str], None] = print,
 ) -> None:
-    """A local page to drop images on: their classes, or "unknown", and the nearest training images. Runs until Ctrl-C.
+    """Open a local page to drop images on; it shows their classes, or "unknown". Runs until Ctrl-C.
 
         ltds.serve("runs/first")
 
-    `model`: a run, a model directory, or what `load_model` returned. `nearest`: how many training images to show, by
-    default three where they are at hand (`Model.training_index`). `max_mb`, `max_megapixels`: larger images are
-    refused. `host`: other than 127.0.0.1, others can use the model; `allow_host`: names that they may reach it by.
-    `say` is called with the address.
+    Args:
+        model: A run, a model directory, or what `load_model` returned.
+        nearest: How many of the most similar training images to show; by default three, if their features or the
+            dataset can be found (`Model.training_index`).
+        max_mb: Larger image files are refused.
+        max_megapixels: Larger images are refused.
+        host: With an address other than 127.0.0.1, other machines can use the model.
+        allow_host: Names by which browsers may reach the server.
+        say: Called with the address of the page.
     """
     limits = limits_of(max_mb, max_megapixels)
     loaded = model if isinstance(model, Model) else load_model(model, device=device, trust=trust)
@@ -124,7 +129,7 @@ def serve(
         if shown:
             say(f"Nearest training images: {len(loaded.training_index(data, progress)):,} are known.")
         elif nearest is None:
-            say("Nearest training images are not shown: neither they nor the dataset are beside the model.")
+            say("Nearest training images are not shown: neither their features nor the dataset was found.")
         if not is_loopback(host):
             say("Everyone who can reach this machine can use the model: there is no password.")
         say(f"Open {server.url} and drop images there. Stop with Ctrl-C.")

@@ -289,7 +289,7 @@ def test_training_from_a_folder_says_what_it_does(photos: Path) -> None:
     assert run.path == Path("runs/photos")
     text = "\n".join(said)
     assert "photos: 45 images of 3 classes in 2 domains" in text
-    assert "'night' is held out: nothing of it is trained on, and 21 of its images (all of them) test" in text
+    assert "'night' is held out: none of its images is used in training; all 21 of them are test images" in text
     assert "agg" in text
     assert "measured here" in text
     assert run.read_metrics()["per_domain"]["night"]["known_images"] == 21

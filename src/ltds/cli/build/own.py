@@ -37,7 +37,7 @@ def lists(
     source: SourceOption,
     out: OutOption = None,
     names: Annotated[
-        str, typer.Option(help="How the files are named, e.g. '{domain}_{split}.txt', to tell domain and split.")
+        str, typer.Option(help="Pattern of the file names, if they contain domain or split: '{domain}_{split}.txt'.")
     ] = "",
     classes: Annotated[Path | None, typer.Option(help="File with the name of class 0, 1, ... on each line.")] = None,
     name: NameOption = "",

@@ -83,7 +83,7 @@ def pacs_odg(
 
 
 def pacs(source: SourceOption, splits: SplitsOption, out: OutOption = None, overrides: SetOption = None) -> None:
-    """PACS as it is; any one of its four domains can be held out.
+    """PACS as published; any one of its four domains can be held out.
 
     Example: ltds data build pacs --source PACS --splits lists
     """

@@ -41,7 +41,7 @@ class BestiaryConfig(Settings):
     test_per_pair: int = Field(default=42, ge=1, description="test images of each (style, kind)")
     head: float = Field(default=0.2, ge=0.0, le=1.0, description="share of kinds that have images in every style")
     fewest: int = Field(default=2, ge=1, le=len(DOMAINS), description="number of styles of the rarest kinds")
-    exclusive: int = Field(default=2, ge=0, description="kinds that only one style has, for each style")
+    exclusive: int = Field(default=2, ge=0, description="for each style: number of kinds that no other style has")
     seed: int = Field(default=0, ge=0, description="seed of the pictures and of their distribution over styles")
     variety: Variety = Field(default=Variety(), description="how strongly pictures of one kind differ")
 

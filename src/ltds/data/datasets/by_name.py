@@ -23,12 +23,14 @@ def build_data(
     progress: Progress = SILENT,
     **inputs: Any,
 ) -> Manifest:
-    """Build a dataset in the folder `out`; one that is complete there is read, not built again.
+    """Build a dataset in the folder `out`. If it is complete there already, it is read and not built again.
 
         photos = ltds.build_data("folder", source="photos", out="data/photos", settings={"layout": "domain/class"})
 
-    `dataset`: a name that the command `ltds data build` lists, or your own function as "package.module:function".
-    `inputs`: the other arguments of that builder, such as source. `settings`: its settings.
+    Args:
+        dataset: A name that the command `ltds data build` lists, or your own function as "package.module:function".
+        settings: Settings of the dataset.
+        inputs: The other arguments of the builder, such as source.
     """
     builder = find_builder(dataset)
     parameters = inspect.signature(builder).parameters

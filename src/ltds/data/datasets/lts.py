@@ -36,7 +36,7 @@ class StyleConfig(BuildConfig):
     )
     head: float = Field(default=0.2, ge=0.0, le=1.0, description="share of classes that have images in every domain")
     fewest: int = Field(default=2, ge=1, description="number of domains of the rarest classes")
-    exclusive: int = Field(default=1, ge=0, description="classes that only one domain has, for each domain")
+    exclusive: int = Field(default=1, ge=0, description="for each domain: number of classes that no other domain has")
     seed: int = Field(default=0, ge=0, description="seed of every random choice")
 
     @field_validator("styles")

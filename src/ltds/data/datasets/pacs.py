@@ -46,7 +46,7 @@ class PacsLists:
 
 
 class PacsConfig(BuildConfig):
-    """PACS as it is."""
+    """PACS as published."""
 
 
 class PacsLtConfig(BuildConfig):

@@ -149,7 +149,7 @@ def _unknown(rule: UnknownRule) -> Iterator[str]:
 def _limits(task: Task) -> Iterator[str]:
     yield "## Limits"
     yield "- It was tested on the images counted above. On images of another origin expect less, and measure it there."
-    yield "- It knows no class but those in `model.json`. Images of other classes are often named as one of these."
+    yield "- It knows only the classes in `model.json`. Images of other classes are often given one of these names."
     yield "- A confidence is the model's own estimate, not a measured probability of being right."
     rare = int(((task.class_counts > 0) & (task.class_counts < 20)).sum())
     if rare:
