@@ -87,7 +87,7 @@ def test_calibration() -> None:
 
 
 def test_the_fifth_percentile() -> None:
-    text = PAGE.partition("*validation* images, here")[2].partition("Five percent")[0]
+    text = PAGE.partition("*validation* images, here")[2].partition("Their 5th percentile")[0]
     confidences = np.array([float(number) for number in re.findall(r"0\.\d+", text)])
     every = np.ones(len(confidences), dtype=np.bool_)
     assert percentile_threshold(OpenSetScores(confidences, every, every, ~every), 5.0) == pytest.approx(0.56)
