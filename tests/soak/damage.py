@@ -64,7 +64,7 @@ def flip_in_done(folder: Path, file: str, flips: int, number: int) -> Tally:
 
 def _count(tally: Tally, kind: str, said: str, what: str) -> None:
     if kind == "refused":
-        tally.add("refused in words")
+        tally.add("ended with an error message")
     elif kind == "ended":
         tally.add(said)
     else:

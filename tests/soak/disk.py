@@ -83,9 +83,9 @@ def _until_done(tally: Tally, what: str, work: partial[None], small: Path) -> No
     """An error in words on the full disk, success on the enlarged one."""
     end = in_child(work)
     if end.kind == "refused" and ("room" in end.said or "space" in end.said):
-        tally.add("refused in words, then the same outcome")
+        tally.add("ended with an error message, then the same outcome")
     elif end.kind == "ended":
-        tally.add("enough room")
+        tally.add("enough space")
     else:
         tally.fault(f"{what}: {end.kind}: {end.said[-2000:]}")
     subprocess.run(["mount", "-o", f"remount,size={ENOUGH}", str(small)], check=True)

@@ -144,7 +144,7 @@ def mutate(reader: FuzzedReader, name: str, count: int, number: int = 0) -> Tall
             end = in_child(partial(_read_mutants, reader, whole, name, range(start, stop)), seconds=180)
             if end.kind == "ended":
                 refused = int(end.said)
-                tally.add("refused in words", refused)
+                tally.add("ended with an error message", refused)
                 tally.add("read", stop - start - refused)
             else:
                 tally.fault(f"{name}, mutations {start} to {stop}: {end.kind}: {end.said[-2000:]}")
@@ -210,7 +210,7 @@ def invent(reader: FuzzedReader, name: str, examples: int) -> Tally:
     end = in_child(partial(_read_invented, reader, whole, examples), seconds=300)
     reader.file.write_bytes(whole)
     if end.kind == "ended":
-        tally.add("read or refused in words", int(end.said))
+        tally.add("read, or ended with an error message", int(end.said))
     else:
         tally.fault(f"{name}: {end.kind}: {end.said[-2000:]}")
     return tally

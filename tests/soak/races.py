@@ -56,7 +56,7 @@ def _race(tally: Tally, work: partial[str], number: int) -> Tally:
         if end.kind == "signal" and i in killed:
             tally.add("killed")
         elif end.kind == "ended" and end.said == last.said:
-            tally.add("got it whole")
+            tally.add("got it complete")
         else:
             tally.fault(f"round {number}, process {i}: {end.kind}: {end.said[-2000:]} (last: {last.said[-500:]})")
     return tally
