@@ -442,6 +442,17 @@ def test_the_released_slips_follow_the_order_of_the_draw() -> None:
             "hide_open_names has no effect",
         ),
         ({"weights": {"meta_test": 0.0}}, "set meta_test_domains=0"),
+        ({"meta_test_domains": 0, "slow_weights_in_meta_test": True}, "slow_weights_in_meta_test has no effect"),
+        ({"weights": {"s2s": 0.0}, "align_to_semantics": False}, "align_to_semantics has no effect"),
+        ({"weights": {"s2s": 0.0, "s2z": 0.0}, "contrast_classes": 9}, "contrast_classes has no effect"),
+        (
+            {"weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0}, "prototype_momentum": 0.9},
+            "prototype_momentum has no effect without a loss that uses prototypes",
+        ),
+        (
+            {"weights": {"s2s": 0.0, "s2z": 0.0}, "meta_test_domains": 0, "single_prototype": True},
+            "single_prototype has no effect without a loss that uses prototypes",
+        ),
     ],
 )
 def test_a_setting_without_effect_is_refused(settings: dict[str, Any], said: str) -> None:
