@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib
+import importlib.util
 import json
 import os
 import resource
@@ -44,6 +45,7 @@ PRELOADED = (
     "pydantic.json_schema",
 )
 CPU_SECONDS = 120  # processor time of one test; what takes longer, and does not without the fault, counts as noticed
+TOGETHER = 5  # faults after which the tests that noticed them are run without a fault, all at once
 
 
 def main() -> None:
@@ -66,26 +68,32 @@ def main() -> None:
         if options.survivors:
             sample = [fault for fault in sample if fault.key in known and not known[fault.key]["noticed_by"]]
         sample.sort(key=lambda fault: fault.key in known and not known[fault.key]["noticed_by"])  # new ones first
-        for number, fault in enumerate(sample, 1):
-            digest = hashlib.sha256((tree / fault.file).read_bytes()).hexdigest()[:12]
-            row = known.get(fault.key)
-            if not row or not row["noticed_by"] or row["source"] != digest:  # a survivor is tried again
-                started = time.monotonic()
-                row = {"fault": fault.key, "line": fault.line, "source": digest, "noticed_by": bench.noticed_by(fault)}
-                seconds = time.monotonic() - started
-                print(
-                    f"{number}/{len(sample)} {seconds:4.0f} s  {row['noticed_by'] or 'SURVIVED'}  {fault.key}",
-                    flush=True,
-                )
+        digests = {
+            name: hashlib.sha256((tree / name).read_bytes()).hexdigest()[:12] for name in {f.file for f in sample}
+        }
+        todo = [fault for fault in sample if _is_open(known.get(fault.key), digests[fault.file])]
+        for number, (fault, noticed_by) in enumerate(bench.try_all(todo), 1):
+            print(f"{number}/{len(todo)} {noticed_by or 'SURVIVED'}  {fault.key}", flush=True)
+            row = {"fault": fault.key, "line": fault.line, "source": digests[fault.file], "noticed_by": noticed_by}
             rows[fault.key] = row
             write(options.out, commit, options.seed, rows)
+        write(options.out, commit, options.seed, rows)
     print(summary(json.loads(options.out.read_text())))
 
 
+def _is_open(row: dict[str, Any] | None, digest: str) -> bool:
+    """Whether a fault is to be tried: it never was, or it survived, or its file has changed since."""
+    return not row or not row["noticed_by"] or bool(row["source"] != digest)
+
+
 def check(tree: Path) -> None:
-    """Refuse a commit whose tests cannot even be collected: every fault would seem to be noticed."""
-    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "tests/unit/losses"]
-    environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    """Refuse a commit whose tests cannot even be collected: every fault would seem to be noticed.
+
+    This also compiles them, so that each fault needs to compile its own file only.
+    """
+    rooms = [f"tests/{room}" for room in ("unit", "properties", "resume", "ranks", "golden")]
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *rooms]
+    environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"Expected the tests of the last commit to be collected, but got:\n{done.stdout}{done.stderr}")
@@ -118,23 +126,31 @@ class Bench:
         for name in PRELOADED:
             importlib.import_module(name)
 
-    def noticed_by(self, fault: Fault) -> str:
-        """The first test that fails, or hangs, with the fault and not without it; "" if there is none."""
-        tests = noticing_tests(self.tree, fault.file)
-        while True:
-            with self._put_in(fault):
-                failed = self._first_failure(tests)
-            if failed in self.sound or "::" not in failed:
-                return failed
-            if not self._first_failure([failed]):
-                self.sound.add(failed)
-                return failed
-            self.broken.add(failed)
+    def try_all(self, faults: list[Fault]) -> Iterator[tuple[Fault, str]]:
+        """Each fault with the first test that fails, or hangs, with it and not without it; "" if there is none."""
+        waiting = list(faults)
+        while waiting:
+            tried = {}
+            for fault in waiting[:TOGETHER]:
+                with self._put_in(fault):
+                    tried[fault] = self._first_failure(noticing_tests(self.tree, fault.file))
+            self._prove([failed for failed in tried.values() if "::" in failed])
+            waiting = [fault for fault, failed in tried.items() if failed in self.broken] + waiting[TOGETHER:]
+            yield from ((fault, failed) for fault, failed in tried.items() if failed not in self.broken)
+
+    def _prove(self, tests: list[str]) -> None:
+        """Find those among these tests that fail without any fault."""
+        new = [test for test in dict.fromkeys(tests) if test not in self.sound]
+        if new and self._first_failure(new):
+            self.broken.update(test for test in new if self._first_failure([test]))
+        self.sound.update(test for test in new if test not in self.broken)
 
     @contextmanager
     def _put_in(self, fault: Fault) -> Iterator[None]:
         file = self.tree / fault.file
         source = file.read_text()
+        compiled = Path(importlib.util.cache_from_source(str(file)))
+        compiled.unlink(missing_ok=True)  # what was compiled is told from the source by its size and second only
         file.write_text(fault.applied(source))
         try:
             yield

@@ -8,7 +8,15 @@ from functools import cache
 from pathlib import Path
 
 ROOMS = ("losses", "stats", "methods", "evaluation", "engine")
-SLOW = ("test_export.py", "test_load_model.py", "test_extraction.py", "test_frozen.py", "test_feature_mode.py")
+SLOW = (
+    "test_averaging.py",
+    "test_training_options.py",
+    "test_export.py",
+    "test_load_model.py",
+    "test_extraction.py",
+    "test_frozen.py",
+    "test_feature_mode.py",
+)
 GENERAL = {
     "losses": ["tests/unit/losses", "tests/properties/test_loss_properties.py"],
     "stats": ["tests/unit/stats"],
@@ -29,7 +37,7 @@ def module_name(file: str) -> str:
 
 
 def noticing_tests(root: Path, file: str) -> list[str]:
-    """Arguments for pytest: test files that name the module, then those of its room, then golden journals."""
+    """Arguments for pytest: test files that name the module, those of its room, golden journals, then whole runs."""
     module, room = module_name(file), file.split("/")[2]
     naming = sorted(_naming(root, module), key=lambda test: (f"/{room}/" not in test, test.endswith(SLOW), test))
     general = [test for test in GENERAL[room] if (root / test).exists()]
@@ -39,8 +47,9 @@ def noticing_tests(root: Path, file: str) -> list[str]:
     if ".table." in module:  # the table is seen through the registry
         naming = [*naming, *_naming(root, "ltds.methods.registry")]
     golden = [f"{GOLDEN}[{name}]" for name in _golden(root, module)] if room in ("losses", "stats", "methods") else []
-    chosen = [test for test in naming if "/golden/" not in test]
-    return list(dict.fromkeys([*chosen, *general, *golden]))
+    whole_runs = [test for test in naming if test.startswith(("tests/resume/", "tests/ranks/"))]
+    chosen = [test for test in naming if test not in whole_runs]
+    return list(dict.fromkeys([*chosen, *general, *golden, *whole_runs]))
 
 
 @cache
