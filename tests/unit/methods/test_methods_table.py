@@ -34,6 +34,20 @@ def test_every_entry_is_complete_and_named_once() -> None:
     assert all(entry.summary and entry.citations and entry.page for entry in METHODS.values())
 
 
+def test_presets_set_what_their_papers_say() -> None:
+    settings = {name: entry.settings for name, entry in METHODS.items()}
+    weights = settings["cumix"]["weights"]
+    assert {name: 6.1 * weight for name, weight in weights.items()} == pytest.approx(
+        {"samples": 3, "features": 3, "images": 0.1}
+    )
+    assert settings["agg-embeddings"] == {"z2s": 0.1}
+    assert settings["ltds-k"] == {"single_prototype": True}
+    assert settings["ltds-l"] == {"neighbour_weights": "none"}
+    assert settings["ltds-code"]["align_to_semantics"] is False
+    assert settings["ltds-code"]["slow_weights_in_meta_test"] is True
+    assert settings["ltds-e"]["weights"] == {"s2s": 0.0, "s2z": 0.0, "augmentation": 0.0}
+
+
 def test_every_setting_of_every_method_has_a_description() -> None:
     def undescribed(model: type[BaseModel], prefix: str) -> list[str]:
         missing = [prefix + name for name, field in model.model_fields.items() if not field.description]
