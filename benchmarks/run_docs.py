@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "architecture"))
 import numpy as np  # noqa: E402
-from documents import CommandLine, commands_of  # noqa: E402
+from documents import CommandLine, blocks, commands_of  # noqa: E402
 from PIL import Image  # noqa: E402
 
 from ltds.bestiary import NAMES, render  # noqa: E402
@@ -66,6 +66,9 @@ def prepare(folder: Path, page: str) -> None:
             draw(folder / "new_site" / name / label, domain, kind, 5)
     draw(folder / "new", 3, 0, 3)
     _scans(folder)
+    if page == "extending.md":  # whose blocks of Python are the parts of one file
+        parts = [block.text for block in blocks(ROOT / "docs" / page) if block.language == "python"]
+        (folder / "mine.py").write_text("\n\n".join(parts))
 
 
 def _scans(folder: Path) -> None:
@@ -151,7 +154,7 @@ def main() -> None:
     drawn = (options.work / "shared" / "bestiary").resolve()  # once for all pages
     subprocess.run([LTDS, "-q", "data", "build", "bestiary", "--out", str(drawn)], check=True)
     outcomes: list[str] = []
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         commands = [c for c in commands_of(page) if c.whole]
         if not commands or (options.pages and page.name not in options.pages):
             continue

@@ -23,7 +23,7 @@ from ltds.data.datasets import BUILDERS, config_type, find_builder
 from ltds.engine.config import resolve
 
 TREE: Any = typer.main.get_command(app)
-PLACEHOLDER = re.compile(r"\.\.\.|[A-Z]+|package\.module:\w+|mypackage.*")
+PLACEHOLDER = re.compile(r"\.\.\.|[A-Z]+|package\.module:\w+|mypackage.*|mine:\w+")
 
 
 def command_of(words: tuple[str, ...]) -> tuple[Any, list[str], list[str]]:

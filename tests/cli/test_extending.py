@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import math
+import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 from test_commands import QUICK, refused
 
 import ltds
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+CRITERION = "method.criterion=mine:focal"
 OUTSIDE = '''
 import shutil
 from pathlib import Path
@@ -73,6 +78,17 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     monkeypatch.delitem(importlib.sys.modules, "their_things")  # type: ignore[attr-defined]
 
 
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The file that the blocks of docs/extending.md make up."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
+    parts = re.findall(r"(?s)```python\n(.*?)```", page.read_text(encoding="utf-8"))
+    (tmp_path / "mine.py").write_text("\n\n".join(parts))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("mine")
+    sys.modules.pop("mine")
+
+
 def train(command: Command, toy: ltds.Manifest, out: str, *settings: str, method: str = "agg") -> ltds.RunDirectory:
     words = [str(toy.root), "--held-out", "wax", "--out", out, "--method", method, *QUICK]
     done = command("train", *words, *(word for pair in settings for word in ("--set", pair)))
@@ -126,3 +142,26 @@ def test_a_figure(outside: ModuleType, command: Command, toy: ltds.Manifest) -> 
     assert "How many runs" in page
     assert "There are 2 runs." in page
     assert any(file.name.endswith("how-many-runs.png") for file in written)
+
+
+def test_the_file_of_the_page(mine: ModuleType, command: Command) -> None:
+    done = command("data", "build", "mine:build", "--out", "data/shapes", "--set", "size=48")
+    assert done.returncode == 0, done.stderr
+    shapes = ltds.Manifest.read(Path("data/shapes"))
+    assert (shapes.name, len(shapes)) == ("shapes", 48)
+    for name, method, *more in (("a", "mine:Focal", "method.gamma=0"), ("b", "agg"), ("c", "agg", CRITERION)):
+        settings = [word for pair in more for word in ("--set", pair)]
+        words = [str(shapes.root), "--held-out", "south", "--out", f"runs/{name}", "--method", method, *QUICK]
+        done = command("train", *words, *settings)
+        assert done.returncode == 0, done.stderr
+    assert "How much less a well classified sample counts" in command("methods", "mine:Focal").stdout
+    ltds.report("runs", out="page.html", extra_figures=[mine.draw])
+    assert "Runs of each method:" in Path("page.html").read_text()
+
+
+def test_the_loss_of_the_page(mine: ModuleType) -> None:
+    logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0])
+    right = [math.exp(2) / (math.exp(2) + 1), 1 / (1 + math.exp(1))]
+    slow = [-((1 - p) ** 2) * math.log(p) for p in right]
+    assert mine.focal_loss(logits, labels).tolist() == pytest.approx(slow, rel=1e-4)
+    assert mine.focal(logits, labels, labels, None).tolist() == pytest.approx(slow, rel=1e-4)
