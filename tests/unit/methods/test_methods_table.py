@@ -36,7 +36,7 @@ def test_every_entry_is_complete_and_named_once() -> None:
 
 def test_presets_set_what_their_papers_say() -> None:
     settings = {name: entry.settings for name, entry in METHODS.items()}
-    weights = settings["cumix"]["weights"]
+    weights = settings["cumix-scratch"]["weights"]
     assert {name: 6.1 * weight for name, weight in weights.items()} == pytest.approx(
         {"samples": 3, "features": 3, "images": 0.1}
     )
