@@ -1,11 +1,13 @@
 """Does ltds lose accuracy when L_S2S and L_S2Z contrast a sample of the classes?
 
     python benchmarks/contrast_accuracy.py --record results/growth.json
+    python benchmarks/contrast_accuracy.py --classes 2000 --methods agg,without,all,M=1000,M=500
 
-A task of feature vectors: 600 classes in 60 groups of ten, a long tail (30 images down to 1 in each source domain, 40 %
+A task of feature vectors: 600 classes in groups of ten, a long tail (30 images down to 1 in each source domain, 40 %
 of the pairs of domain and class missing), three source domains and an unseen one, each a linear map and a shift of its
 own. Class embeddings tell the group and three quarters of what distinguishes a class in it. Accuracy on five vectors of
-every class in the unseen domain: 3,000, so 0.9 points of standard error for one run at 50 %. The seed decides task and
+every class in the unseen domain: 3,000, so 0.9 points of standard error for one run at 50 %. With C classes training
+has C / 2 steps. The seed decides task and
 training, so runs of a seed can be compared in pairs. `without` has neither loss: what the two are worth here.
 """
 
@@ -34,28 +36,31 @@ from ltds.evaluation.table import PredictionTable
 from ltds.semantics.archive import write_embeddings
 from ltds.semantics.embeddings import ClassEmbeddings
 
-CLASSES, GROUP, WIDTH, SEMANTIC, DOMAINS = 600, 10, 64, 48, 4
+GROUP, WIDTH, SEMANTIC, DOMAINS = 10, 64, 48, 4
 LTDS: dict[str, Any] = {"name": "ltds", "inner_lr": 0.01, "weights": {"augmentation": 0.0}}
 METHODS: dict[str, dict[str, Any]] = {
     "agg": {"name": "agg"},
     "without": LTDS | {"weights": {"augmentation": 0.0, "s2s": 0.0, "s2z": 0.0}},
-    "all": LTDS,
-    "M=300": LTDS | {"contrast_classes": 300},
-    "M=100": LTDS | {"contrast_classes": 100},
+    "all": LTDS | {"contrast_classes": 10**6},
 }
 
 
-def write_task(root: Path, seed: int) -> Manifest:
+def method_of(name: str) -> dict[str, Any]:
+    """The settings of a row: one of METHODS, or `M=...`."""
+    return METHODS[name] if name in METHODS else LTDS | {"contrast_classes": int(name.removeprefix("M="))}
+
+
+def write_task(root: Path, classes: int, seed: int) -> Manifest:
     rng = numpy_generator(seed, "benchmarks/contrast_accuracy")
-    groups = rng.normal(size=(CLASSES // GROUP, SEMANTIC)).repeat(GROUP, 0)
-    told = groups + 0.6 * rng.normal(size=(CLASSES, SEMANTIC))
+    groups = rng.normal(size=(classes // GROUP, SEMANTIC)).repeat(GROUP, 0)
+    told = groups + 0.6 * rng.normal(size=(classes, SEMANTIC))
     centres = np.tanh(told @ rng.normal(size=(SEMANTIC, WIDTH)) / SEMANTIC**0.5 * 1.5)
-    centres += 0.2 * rng.normal(size=(CLASSES, WIDTH))  # what no embedding tells
-    head = rng.permutation(CLASSES)
+    centres += 0.2 * rng.normal(size=(classes, WIDTH))  # what no embedding tells
+    head = rng.permutation(classes)
     rows: list[tuple[int, int, int]] = []
     for domain in range(DOMAINS):
         for place, label in enumerate(head):
-            train = round(30 ** (1 - place / (CLASSES - 1))) if rng.random() < 0.6 else 0
+            train = round(30 ** (1 - place / (classes - 1))) if rng.random() < 0.6 else 0
             if domain < DOMAINS - 1:
                 rows += [(label, domain, SPLITS.index("train"))] * train
                 rows += [(label, domain, SPLITS.index("val"))] * (train > 5)
@@ -69,7 +74,7 @@ def write_task(root: Path, seed: int) -> Manifest:
         noisy = centres[labels[own]] + 0.5 * rng.normal(size=(own.sum(), WIDTH))
         values[own] = noisy @ turn + 0.3 * rng.normal(size=WIDTH)
     paths = tuple(str(i) for i in range(len(rows)))
-    names = tuple(f"class {c}" for c in range(CLASSES))
+    names = tuple(f"class {c}" for c in range(classes))
     places = ("one", "two", "three", "unseen")
     (root / "semantics").mkdir(parents=True)
     manifest = Manifest(root, "synthetic", names, places, paths, labels, domains, splits)
@@ -84,7 +89,7 @@ def accuracy(manifest: Manifest, method: dict[str, Any], seed: int, folder: Path
     config = resolve(
         {
             "data": {"root": str(manifest.root), "held_out": "unseen", "batch_size": 32},
-            "schedule": {"epochs": 4, "steps_per_epoch": 75, "keep": "last"},
+            "schedule": {"epochs": 4, "steps_per_epoch": len(manifest.classes) // 8, "keep": "last"},
             "optimizer": {"lr": 0.03},
             "run": {"threads": 1, "device": "cpu", "seed": seed},
             "method": method,
@@ -102,16 +107,17 @@ def accuracy(manifest: Manifest, method: dict[str, Any], seed: int, folder: Path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--record", type=Path, help="JSON file in which to replace the table 'accuracy'")
+    parser.add_argument("--classes", type=int, default=600)
+    parser.add_argument("--methods", default=",".join([*METHODS, "M=300", "M=100"]))
+    parser.add_argument("--record", type=Path, help="JSON file in which to replace this table")
     words = parser.parse_args()
     torch.set_num_threads(1)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in words.methods.split(",")}
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(words.seeds):
-            manifest = write_task(Path(folder) / f"task {seed}", seed)
+            manifest = write_task(Path(folder) / f"task {seed}", words.classes, seed)
             for name, runs in found.items():
-                runs.append(accuracy(manifest, METHODS[name], seed, Path(folder) / f"{name} {seed}"))
+                runs.append(accuracy(manifest, method_of(name), seed, Path(folder) / f"{name} {seed}"))
                 print(seed, name, runs[-1], flush=True)
     rows = []
     for name, runs in found.items():
@@ -122,7 +128,8 @@ def main() -> None:
         print(rows[-1])
     if words.record:
         old = json.loads(words.record.read_text()) if words.record.is_file() else {}
-        write_json(words.record, old | {"accuracy": rows})
+        name = "accuracy" if words.classes == 600 else f"accuracy_{words.classes}_classes"
+        write_json(words.record, old | {name: rows})
 
 
 if __name__ == "__main__":

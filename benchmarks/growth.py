@@ -116,7 +116,7 @@ def gradient_error(case: Case) -> Case:
         method.config = method.config.model_copy(update={"contrast_classes": count})
 
     state = {name: value.clone() for name, value in method.state_dict().items()}
-    with_classes(0)
+    with_classes(case["classes"])  # all of them
     full = gradient(0, whole=False)
     with_classes(case["contrast"])
     draws = torch.stack([gradient(step, whole=False) for step in range(case["draws"])])
@@ -125,7 +125,7 @@ def gradient_error(case: Case) -> Case:
     whole = []
     for step in range(2):
         pair = []
-        for count in (0, case["contrast"]):
+        for count in (case["classes"], case["contrast"]):
             method.load_state_dict(state)
             with_classes(count)
             pair.append(gradient(step, whole=True))

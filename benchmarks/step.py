@@ -95,7 +95,7 @@ def make(case: dict[str, Any]) -> tuple[MetaLtds, Batch]:
         backbone=build_backbone(BackboneSettings()) if whole else Shift(),
         feature_dim=case["features"],
     )
-    settings = MetaLtdsConfig(gradient_order=case["order"], contrast_classes=case["contrast"])
+    settings = MetaLtdsConfig(gradient_order=case["order"], contrast_classes=case["contrast"] or case["classes"])
     method = MetaLtds(settings, problem)
     if method.channels_last:  # as in a run
         method.to(memory_format=torch.channels_last)

@@ -218,8 +218,9 @@ class MetaLtds(Method):
 
     def _sample(self, labels: Tensor, clock: Clock) -> ClassSample | None:
         """The rows of s that stand for all in L_S2S and L_S2Z; None: all of them."""
-        size, rows = self.config.contrast_classes, len(self.semantics.classes)
-        if not 0 < size < rows:
+        rows = len(self.semantics.classes)
+        size = self.config.contrasted(rows)
+        if size == rows:
             return None
         return draw_classes(self.semantics.row[labels], rows, size, clock.generator("contrast"))
 

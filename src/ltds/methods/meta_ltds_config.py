@@ -22,11 +22,13 @@ from ltds.losses.semantic_to_visual import CycleForm
 from ltds.nn.inner_step import GradientClip
 from ltds.stats.prototypes import PrototypeStart
 
+MANY_CLASSES, CONTRASTED = 2000, 1000  # from so many classes on, contrast_classes=0 means so many
+
 
 def _enough_classes(value: int) -> int:
     if value and value < 2:
         raise ValueError(
-            f"expected 0 (all classes) or at least 2, because a class is contrasted with others, but got {value}; "
+            f"expected 0 (the default) or at least 2, because a class is contrasted with others, but got {value}; "
             "try 1000 if there are thousands of classes"
         )
     return value
@@ -75,7 +77,9 @@ class MetaLtdsConfig(Settings):
     )
     cycle_form: CycleForm = Field("s2s", description="Form of the cycle term in L_s2z: as L_s2s or L_z2s (row 10)")
     contrast_classes: ContrastClasses = Field(
-        0, description="Largest number of classes in L_S2S and L_S2Z: the batch's, and others at random; 0: all classes"
+        0,
+        description="Largest number of classes in L_S2S and L_S2Z: the batch's, and others at random; "
+        f"0: all if there are fewer than {MANY_CLASSES}, otherwise {CONTRASTED}",
     )
     prototype_gradient: bool = Field(True, description="Gradients flow into prototypes through the batch (row 11)")
     prototype_start: PrototypeStart = Field("first_visit", description="First value of a prototype (row 12)")
@@ -153,3 +157,9 @@ class MetaLtdsConfig(Settings):
         if self.inner_clip == "none":
             refuse_idle(self, ["inner_clip_norm"], "with inner_clip=none")
         return self
+
+    def contrasted(self, classes: int) -> int:
+        """How many of so many classes L_S2S and L_S2Z contrast in a step, apart from a batch that has more."""
+        if self.contrast_classes:
+            return min(self.contrast_classes, classes)
+        return classes if classes < MANY_CLASSES else CONTRASTED

@@ -116,7 +116,7 @@ def test_another_step_draws_other_classes() -> None:
 
 @pytest.mark.parametrize("value", [1, -5])
 def test_one_class_has_nothing_to_be_contrasted_with(value: int) -> None:
-    with pytest.raises(ConfigError, match=r"contrast_classes.*0 \(all classes\) or at least 2.*but got"):
+    with pytest.raises(ConfigError, match=r"contrast_classes.*0 \(the default\) or at least 2.*but got"):
         parse(MetaLtdsConfig, {"contrast_classes": value})
 
 
@@ -147,3 +147,11 @@ def test_runs_from_before_go_on(toy: Manifest) -> None:
         for settings in ({}, {"contrast_classes": 0}, {"contrast_classes": 2})
     )
     assert plain == none != some
+
+
+@pytest.mark.parametrize(
+    ("value", "classes", "expected"),
+    [(0, 1999, 1999), (0, 2000, 1000), (0, 9000, 1000), (9000, 9000, 9000), (50, 9000, 50), (50, 9, 9)],
+)
+def test_how_many_classes_are_contrasted(value: int, classes: int, expected: int) -> None:
+    assert parse(MetaLtdsConfig, {"contrast_classes": value}).contrasted(classes) == expected
