@@ -2,6 +2,7 @@
 
     python benchmarks/report.py --runs 200 --out results/report.json
     python benchmarks/report.py --runs 200 --folder /tmp/many     # keeps the runs there, for a profile
+    python benchmarks/report.py --runs 200 --against OTHER/src    # in turns with the code of another commit
 
 The runs look like those on Bestiary: 50 classes, 5 domains, 8 methods, a journal line for each step. The runs of seed 0
 have predictions for 10,500 test images, features of 2,000 and thumbnails. Nothing is trained. Seconds on the processor
@@ -12,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -113,20 +116,37 @@ def write_runs(folder: Path, runs: int, steps: int) -> None:
         write_run(folder / f"method-{method}-{DOMAINS[domain]}-{seed}", method, DOMAINS[domain], seed, steps)
 
 
-def timed(words: list[str]) -> dict[str, float]:
+def timed(words: list[str], source: Path | None = None) -> dict[str, float]:
     """Seconds that a command takes by the clock, and on the processor with all processes that it starts."""
+    code = os.environ | ({"PYTHONPATH": str(source)} if source else {})
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run([sys.executable, "-m", "ltds", *words], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "ltds", *words],
+        check=True,
+        env=code,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"seconds": round(wall, 2), "processor_seconds": round(processor, 2)}
 
 
-def measure(folder: Path, repeats: int) -> dict[str, Any]:
+def measure(folder: Path, repeats: int, against: Path | None) -> dict[str, Any]:
+    """Medians over the repeats; `ratio`: of this code to the other, in seconds on the processor, over the turns."""
     page = folder.parent / "report.html"
-    found = [timed(["report", str(folder), "--out", str(page)]) for _ in range(repeats)]
-    best = min(found, key=lambda one: one["processor_seconds"])
-    return {**best, "repeats": found, "page_megabytes": round(page.stat().st_size / 1e6, 2)}
+    words = ["report", str(folder), "--out", str(page)]
+    sources = {"this": None, **({"other": against} if against else {})}
+    turns: list[dict[str, dict[str, float]]] = []
+    for _ in range(repeats):
+        turns.append({name: timed(words, source) for name, source in reversed(sources.items())})
+    found: dict[str, Any] = {"page_megabytes": round(page.stat().st_size / 1e6, 2), "turns": turns}
+    for name in sources:
+        found[name] = {key: statistics.median(turn[name][key] for turn in turns) for key in turns[0][name]}
+    if against:
+        ratios = [turn["this"]["processor_seconds"] / turn["other"]["processor_seconds"] for turn in turns]
+        found["ratio"] = round(statistics.median(ratios), 3)
+    return found
 
 
 def main() -> None:
@@ -134,6 +154,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, nargs="+", default=[20, 200])
     parser.add_argument("--steps", type=int, default=2400, help="lines of each journal")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--against", type=Path, help="folder src of another commit")
     parser.add_argument("--folder", type=Path, help="keep the runs here")
     parser.add_argument("--out", type=Path, help="a JSON file for the times")
     words = parser.parse_args()
@@ -143,10 +164,10 @@ def main() -> None:
             folder = (words.folder or Path(temporary)) / f"{runs}-runs"
             if not folder.exists():
                 write_runs(folder, runs, words.steps)
-            found[str(runs)] = measure(folder, words.repeats)
+            found[str(runs)] = measure(folder, words.repeats, words.against)
         print(f"{runs} runs: {found[str(runs)]}", flush=True)
     if words.out:
-        what = "ltds report RUNS --out report.html, by runs; the repeat with the least processor time"
+        what = "ltds report RUNS --out report.html, by runs; medians of turns; the other: the code before"
         write_json(words.out, {"what": what, "steps": words.steps, "runs": found})
 
 

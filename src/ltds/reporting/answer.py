@@ -6,6 +6,7 @@ import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ltds.reporting.comparison_table import interval, p_text
 from ltds.reporting.dataset import Dataset
@@ -34,6 +35,7 @@ class Answer:
     enough_pairs: bool = False
 
 
+@lru_cache(maxsize=64)
 def answer(dataset: Dataset) -> Answer:
     """Which row has the highest Acc-U, averaged over the held-out domains that every row has, and how certain it is."""
     shared = dataset.comparable()

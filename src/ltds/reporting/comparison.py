@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ltds.core.errors import ConfigError, nearest
 from ltds.evaluation.significance import (
@@ -47,6 +48,7 @@ class Comparison:
     informed: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=64)
 def comparisons(dataset: Dataset, wanted: str | None = None) -> tuple[Comparison, ...]:
     """A comparison for each main metric, if some method shares more than one pair with the reference."""
     if len(dataset.rows) < 2:

@@ -42,7 +42,7 @@ def cost_of(runs: Iterable[Run]) -> Cost:
     """The cost of one row of a table."""
     members = list(runs)
     parameters = [n for run in members if isinstance(n := run.environment.get("parameters"), int)]
-    quartiles = [q for run in members if (q := step_quartiles(run)) is not None]
+    quartiles = [q for run in members if (q := run.step_quartiles) is not None]
     return Cost(
         statistics.median_low(parameters) if parameters else None,
         statistics.median(q[1] for q in quartiles) if quartiles else None,
@@ -63,16 +63,7 @@ def any_cost(cost: Cost) -> bool:
 
 def median_step(run: Run) -> float | None:
     """Median seconds of a step: single slow steps do not change it."""
-    quartiles = step_quartiles(run)
-    return None if quartiles is None else quartiles[1]
-
-
-def step_quartiles(run: Run) -> tuple[float, float, float] | None:
-    """First quartile, median and third quartile of the seconds of a step; None if no step is recorded."""
-    known = run.step_seconds
-    if not known:
-        return None
-    return known[(len(known) - 1) // 4], statistics.median(known), known[3 * (len(known) - 1) // 4]
+    return None if run.step_quartiles is None else run.step_quartiles[1]
 
 
 def short_count(number: int) -> str:

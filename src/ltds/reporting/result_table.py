@@ -93,6 +93,7 @@ class ResultTable:
         return any(cell.std is not None for _, cells in self.rows for cell in cells)
 
 
+@lru_cache(maxsize=64)
 def main_metrics(dataset: Dataset) -> tuple[Metric, ...]:
     """The metrics of the paper's tables; where test images are uneven over classes, with the means over classes."""
     return UNEVEN_MAIN if is_uneven(run for runs in dataset.rows.values() for run in runs) else MAIN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import statistics
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +50,14 @@ class Run:
         """Seconds of the steps in `journal`, sorted."""
         steps = (line.get("seconds") for line in self.journal if line.get("kind") == "step")
         return tuple(sorted(float(s) for s in steps if isinstance(s, int | float) and math.isfinite(s)))
+
+    @cached_property
+    def step_quartiles(self) -> tuple[float, float, float] | None:
+        """First quartile, median and third quartile of the seconds of a step; None if no step is recorded."""
+        known = self.step_seconds
+        if not known:
+            return None
+        return known[(len(known) - 1) // 4], statistics.median(known), known[3 * (len(known) - 1) // 4]
 
     @property
     def path(self) -> Path:

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ltds.core.rng import numpy_generator
 from ltds.evaluation.significance import (
     coverage_limit,
     holm,
+    intervals,
     midranks,
     paired_difference,
     ranks,
@@ -138,6 +140,23 @@ def test_paired_interval_agrees_with_its_slow_twin_and_respects_domains() -> Non
     assert pooled.low is not None
     assert pooled.high is not None
     assert found.high - found.low > 1.3 * (pooled.high - pooled.low)  # pairs of one domain are not as many witnesses
+
+
+def test_draws_that_are_kept_are_those_of_a_single_use() -> None:
+    """The groups in another order or of other sizes need other draws; the same sizes, the same ones."""
+    first, second = {"a": [1.0, 4.0, 2.0], "b": [3.0]}, {"a": [1.0, 4.0], "b": [3.0, 7.0], "c": [0.5, 0.1]}
+    once = [repr(paired_difference(groups)) for groups in (first, second)]
+    intervals._two_stage_draws.cache_clear()
+    assert repr(paired_difference(second)) == once[1]
+    assert repr(paired_difference(first)) == once[0]
+    sizes = np.array([3, 1])
+    rng = numpy_generator(0, "paired bootstrap", 2, 3)
+    domains = rng.integers(0, 2, (intervals.DRAWS, 2, 1))
+    seeds = (rng.random((intervals.DRAWS, 2, 3)) * sizes[domains]).astype(np.int64)
+    table = np.array([[1.0, 4.0, 2.0], [3.0, 0.0, 0.0]])
+    drawn = table[domains, seeds] * (np.arange(3) < sizes[domains])
+    means = (drawn.sum(axis=2) / sizes[domains[..., 0]]).mean(axis=1)
+    np.testing.assert_array_equal(intervals._two_stage_means([np.array(v) for v in first.values()]), means)
 
 
 @given(st.lists(st.lists(st.floats(-9, 9), min_size=1, max_size=4), min_size=1, max_size=4))

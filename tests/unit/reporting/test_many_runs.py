@@ -12,7 +12,8 @@ import pytest
 from conftest import MakeRun
 from ltds.reporting import figures, write
 from ltds.reporting.collection import collect
-from ltds.reporting.figures.curves_svg import SvgCurve, SvgPanel, curves_svg, nice_ticks, short_number
+from ltds.reporting.figures.axes_svg import nice_ticks, short_number
+from ltds.reporting.figures.curves_svg import SvgCurve, SvgPanel, curves_svg
 from ltds.reporting.figures.tsne import similarities, tsne
 from ltds.reporting.formats.html.page import render
 from ltds.reporting.journal_file import FEWEST, STEPS, lines_for, read_journal
@@ -31,6 +32,23 @@ def test_each_kind_of_line_is_thinned_alike(tmp_path: Path) -> None:
     assert [row["step"] for row in rows if row["kind"] == "step"] == [1, 21, 41, 61, 81]
     assert [row["step"] for row in rows if row["kind"] == "validation"] == [10, 30, 50, 70, 90]
     assert len(list(read_journal(file))) == 110
+
+
+def test_lines_are_read_as_json_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    good = [
+        b'{"kind": "step", "step": 1, "x": NaN}',
+        b' {"kind": "step", "step": 2} \r',
+        '{"step": 3, "n": "ä"}'.encode(),
+    ]
+    bad = [b'{"kind": "step", "step": 4', b'{"step": 5} {}', b"[6]", b"7", b'{"step": "8"}', b'{"step": true}', b""]
+    cut = '{"step": 9, "n": "ä"}'.encode().replace("ä".encode(), "ä".encode()[:1])
+    file.write_bytes(b"\n".join([*good, *bad, cut, b"[" * 100_000]))
+    lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+    expected = [json.loads(lines[i]) for i in (0, 1, 2, 10)]
+    assert repr(list(read_journal(file))) == repr(expected)
+    assert [row["step"] for row in expected] == [1, 2, 3, 9]
+    assert list(read_journal(tmp_path / "none")) == []
 
 
 def test_figures_of_single_runs_of_many_are_drawn_on_request(

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from ltds.core.rng import numpy_generator
-from ltds.evaluation.arrays import FloatArray, IntArray
+from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
 from ltds.evaluation.significance.signed_rank import DIGITS, wilcoxon
 
 LEVEL = 0.95
@@ -103,16 +103,23 @@ def _resamples(n: int) -> IntArray:
 
 def _two_stage_means(groups: Sequence[FloatArray]) -> FloatArray:
     """(DRAWS,) means over domains drawn with replacement of means over seeds drawn with replacement."""
-    sizes = np.array([group.size for group in groups])
-    table = np.zeros((len(groups), int(sizes.max())))
+    sizes = tuple(group.size for group in groups)
+    table = np.zeros((len(groups), max(sizes)))
     for row, group in zip(table, groups, strict=True):
         row[: group.size] = group
-    rng = numpy_generator(0, "paired bootstrap", len(groups), table.shape[1])
-    domains = rng.integers(0, len(groups), (DRAWS, len(groups), 1))
-    seeds = (rng.random((DRAWS, *table.shape)) * sizes[domains]).astype(np.int64)
-    drawn = np.arange(table.shape[1]) < sizes[domains]
-    means: FloatArray = ((table[domains, seeds] * drawn).sum(axis=2) / sizes[domains[..., 0]]).mean(axis=1)
+    places, drawn, counts = _two_stage_draws(sizes)
+    means: FloatArray = ((table.reshape(-1)[places] * drawn).sum(axis=2) / counts).mean(axis=1)
     return means
+
+
+@lru_cache(maxsize=4)
+def _two_stage_draws(sizes: tuple[int, ...]) -> tuple[IntArray, BoolArray, IntArray]:
+    """The same for all groups of these sizes: places (DRAWS, G, most) in their table, which of them count, how many."""
+    most, of_group = max(sizes), np.array(sizes)
+    rng = numpy_generator(0, "paired bootstrap", len(sizes), most)
+    domains = rng.integers(0, len(sizes), (DRAWS, len(sizes), 1))
+    seeds = (rng.random((DRAWS, len(sizes), most)) * of_group[domains]).astype(np.int64)
+    return domains * most + seeds, np.arange(most) < of_group[domains], of_group[domains[..., 0]]
 
 
 def _percentiles(means: FloatArray) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ltds.reporting.answer import ACC_U
 from ltds.reporting.cost import cost_of, times_are_noise
 from ltds.reporting.figures.canvas import GREY, INK, clean_axes, few_ticks, legend, legend_rows, new_figure, style
 from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.figures.cost_svg import cost_svg
 from ltds.reporting.figures.drawing import Drawing
 from ltds.reporting.figures.inline import tag
 from ltds.reporting.legend import NOISE
@@ -39,14 +41,16 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
     noise = SECONDS in shown and times_are_noise(costs)
     spreads = {SECONDS: [c.spread for c in costs]}
     fronts = [name for name in shown if not (noise and name == SECONDS)]
-    best = {name: ", ".join(methods[m] for m in pareto_front(shown[name], quality)) for name in fronts}
+    joined = {name: pareto_front(shown[name], quality) for name in fronts}
+    best = {name: ", ".join(methods[m] for m in front) for name, front in joined.items()}
     times = NOISE if noise else "Bars: from the first to the third quartile of the steps."
     yield Drawing(
-        cost(shown, quality, ACC_U.name, methods, spreads, fronts),
+        partial(cost, shown, quality, ACC_U.name, methods, spreads, fronts),
         "Cost against quality",
         "Up and to the left is better. A line joins the methods that are better than every cheaper one "
         f"(Acc-U: {group}). {times if SECONDS in shown else ''}".strip(),
         "; ".join(f"{name}: on the line are {names}" for name, names in best.items()) + "." + f" {NOISE}" * noise,
+        page_svg=cost_svg(shown, quality, f"{ACC_U.name} %", methods, spreads, joined, SPAN),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ltds.evaluation.significance import cliques
 from ltds.reporting.answer import ACC_U
 from ltds.reporting.comparison_table import p_text
+from ltds.reporting.figures.axes_svg import WIDTH, Scale, document, of_method, text
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+MARGIN, LINE = 148.0, 38.0  # points beside the line, for names, and above it
+LETTERS = f' font-size="9" fill="{INK}"'
+
 
 def draw(context: FigureContext) -> Iterator[Drawing]:
     ranked = ranking(context.dataset, ACC_U)
@@ -28,14 +33,61 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
         return
     means = list(ranked.mean_ranks.values())
     by_rank = sorted(ranked.mean_ranks.items(), key=lambda item: item[1])
+    shown = means, list(ranked.mean_ranks), ranked.gap, cliques(means, ranked.gap)
     yield Drawing(
-        critical_difference(means, list(ranked.mean_ranks), ranked.gap, cliques(means, ranked.gap)),
+        partial(critical_difference, *shown),
         "Mean ranks in Acc-U",
         f"Over {ranked.blocks} pairs of held-out domain and seed that every method has; Friedman test: p = "
         f"{p_text(ranked.friedman_p)}. Methods joined by a bar do not differ significantly in Nemenyi's test. The test "
         "assumes independent pairs, so the true critical difference is at least as large as the one drawn.",
         "; ".join(f"{name}: {rank:.2f}" for name, rank in by_rank) + f"; critical difference {ranked.gap:.2f}.",
+        page_svg=critical_difference_svg(*shown),
     )
+
+
+def critical_difference_svg(
+    mean_ranks: Sequence[float], methods: Sequence[str], gap: float, joined: Sequence[tuple[float, float]]
+) -> str:
+    """As `critical_difference`, for the page."""
+    count = len(methods)
+    left = math.ceil(count / 2)
+    at = Scale(1, count, MARGIN, WIDTH - MARGIN)
+    ends = [(float(at(first)), float(at(last))) for first, last in joined]
+    below = LINE + 12 + 11 * len(joined)
+    parts = [*_ruler_svg(at, count, gap)]
+    for i, (first, last) in enumerate(ends):
+        path = f"M{first:.1f} {LINE + 11 * (i + 1):g}H{last:.1f}"
+        parts.append(f'<path d="{path}" stroke="{COLOURS[1]}" stroke-width="4" stroke-linecap="round"/>')
+    for i, method in enumerate(np.argsort(mean_ranks, kind="stable").tolist()):
+        is_left = i < left
+        y = below + 16 * (i if is_left else count - 1 - i)
+        x, end = float(at(mean_ranks[method])), MARGIN - 10 if is_left else WIDTH - MARGIN + 10
+        rank, name = f"{mean_ranks[method]:.2f}", shortened(methods[method])
+        side = "end" if is_left else ""
+        words = f"{name}\u2002{rank}" if is_left else f"{rank}\u2002{name}"
+        parts.append(
+            f'<g{of_method(methods[method])}><path d="M{x:.1f} {LINE:g}V{y:g}H{end:g}" fill="none" stroke="{GREY}" '
+            f'stroke-width=".9"/><circle cx="{x:.1f}" cy="{LINE:g}" r="2.5" fill="{COLOURS[0]}"/>'
+            f"{text(end - 4 if is_left else end + 4, y + 3, words, side, LETTERS)}</g>"
+        )
+    return document(below + 16 * left, parts)
+
+
+def _ruler_svg(at: Scale, count: int, gap: float) -> Iterator[str]:
+    """As `_ruler`."""
+    start, end = float(at(1)), float(at(1 + min(gap, count - 1)))
+    yield text(start, 9, _gap_words(gap, count), more=f' fill="{INK}"')
+    length = f"M{start:.1f} 11v7m0 -3.5H{end:.1f}m0 -3.5v7"
+    yield f'<path d="{length}" fill="none" stroke="{COLOURS[1]}" stroke-width="1.6"/>'
+    yield f'<path d="M{start:.1f} {LINE:g}H{float(at(count)):.1f}" stroke="{INK}" stroke-width="1.2"/>'
+    for rank in range(1, count + 1):
+        x = float(at(rank))
+        yield f'<path d="M{x:.1f} {LINE:g}v-4" stroke="{INK}"/>'
+        yield text(x, LINE - 6.5, str(rank), "middle")
+
+
+def _gap_words(gap: float, count: int) -> str:
+    return f"critical difference {gap:.2f}{' (longer than the line)' if gap > count - 1 else ''}"
 
 
 def critical_difference(
@@ -83,6 +135,4 @@ def _ruler(axes: Axes, count: int, gap: float) -> None:
         axes.text(rank, 0.16, str(rank), ha="center", va="bottom", fontsize=8, color=GREY)
     shown = min(gap, count - 1)
     axes.plot([1, 1 + shown], [0.62, 0.62], color=COLOURS[1], linewidth=1.6, marker="|", markersize=7)
-    more = " (longer than the line)" if gap > count - 1 else ""
-    words = f"critical difference {gap:.2f}{more}"
-    axes.text(1, 0.72, words, ha="left", va="bottom", fontsize=8, color=INK)
+    axes.text(1, 0.72, _gap_words(gap, count), ha="left", va="bottom", fontsize=8, color=INK)

@@ -8,18 +8,12 @@ from dataclasses import dataclass
 from html import escape
 
 from ltds.evaluation.arrays import FloatArray
-from ltds.reporting.figures.canvas import GREY, INK, shortened
+from ltds.reporting.figures.axes_svg import AXIS, GRID, LEGEND_ROW, STROKES, WIDTH, document, nice_ticks, short_number
+from ltds.reporting.figures.canvas import INK, shortened
 
-WIDTH, HEIGHT = 648.0, 172.0  # points: nine inches, and the height of a panel without its legend
+HEIGHT = 172.0  # points, of a panel without its legend
 LEFT, TOP, BOTTOM = 34.0, 20.0, 30.0  # of a panel: numbers, title, numbers and the name of the axis
-GAP, LEGEND_ROW, COLUMNS = 14.0, 14.4, 3
-AXIS, GRID = "#c4c8cf", "#eceef1"
-STROKES = {
-    "-": "",
-    "--": ' stroke-dasharray="5 2.2"',
-    ":": ' stroke-dasharray="1.4 2"',
-    "-.": ' stroke-dasharray="6 2 1.4 2"',
-}
+GAP, COLUMNS = 14.0, 3
 
 
 @dataclass(frozen=True)
@@ -52,28 +46,7 @@ def curves_svg(panels: Sequence[SvgPanel]) -> str:
     rows = max((-(-len(panel.names) // COLUMNS) for panel in panels), default=0)
     height = HEIGHT + LEGEND_ROW * rows + 4
     wide = (WIDTH - GAP * (len(panels) - 1)) / len(panels)
-    opening = (
-        f'<svg viewBox="0 0 {WIDTH:g} {height:.0f}" font-size="8" fill="{GREY}" font-family="system-ui, sans-serif">'
-    )
-    parts = [part for i, panel in enumerate(panels) for part in _panel(panel, i * (wide + GAP), wide)]
-    return "".join([opening, *parts, "</svg>"])
-
-
-def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """At most about `count` round numbers from `low` to `high`."""
-    span = high - low
-    if not (math.isfinite(span) and span > 0):
-        return [low] if math.isfinite(low) else []
-    power = 10.0 ** math.floor(math.log10(span / count))
-    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if span / (power * factor) <= count)
-    return [step * i for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-
-
-def short_number(value: float) -> str:
-    """The number with as many digits as it needs, thousands as 20 k."""
-    if abs(value) >= 10_000:
-        return f"{value / 1000:g}\u2009k"
-    return f"{0.0 if value == 0 else value:.6g}"
+    return document(height, (part for i, panel in enumerate(panels) for part in _panel(panel, i * (wide + GAP), wide)))
 
 
 def _panel(panel: SvgPanel, x: float, wide: float) -> Iterator[str]:

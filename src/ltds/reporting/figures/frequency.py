@@ -3,31 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltds.reporting.class_accuracy import class_accuracy
+from ltds.reporting.figures.axes_svg import (
+    STROKES,
+    WIDTH,
+    Scale,
+    bars,
+    document,
+    legend_height,
+    marks,
+    method_legend,
+    of_method,
+    polyline,
+    y_axis,
+)
 from ltds.reporting.figures.canvas import INK, clean_axes, label_classes, legend, legend_rows, new_figure, style
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
 from ltds.reporting.figures.inline import tag
+from ltds.reporting.figures.matrix_svg import column_labels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+LEFT, UPPER, LOWER = 44.0, 190.0, 60.0  # points: numbers and names of the axes, accuracy, images
 
 
 def draw(context: FigureContext) -> Iterator[Drawing]:
     dataset = context.dataset
     images, accuracy, trained = class_accuracy(dataset)
     if trained:
+        shown = images, accuracy, list(dataset.rows), [dataset.classes[c] for c in trained]
         yield Drawing(
-            frequency(images, accuracy, list(dataset.rows), [dataset.classes[c] for c in trained]),
+            partial(frequency, *shown),
             "Accuracy from head to tail",
             "A line that falls to the right is a method that is worse on rare classes.",
             "Accuracy of each class for each method; the table of classes below has the same numbers.",
+            page_svg=frequency_svg(*shown),
         )
+
+
+def frequency_svg(
+    images: NDArray[np.float64], accuracy: NDArray[np.float64], methods: Sequence[str], classes: Sequence[str]
+) -> str:
+    """As `frequency`, for the page."""
+    order = np.argsort(-images, kind="stable")
+    upper = legend_height(methods) + 8
+    lower = upper + UPPER + 10
+    wide = (WIDTH - LEFT - 4) / len(order)
+    x = LEFT + wide * (np.arange(len(order), dtype=np.float64) + 0.5)
+    percent = Scale(-2, 102, upper + UPPER, upper)
+    count = Scale(0.7 * max(1.0, images.min()), 1.3 * max(1.0, images.max()), lower + LOWER, lower, log=True)
+    below, labels = column_labels([classes[c] for c in order], LEFT, wide, lower + LOWER)
+    return document(
+        lower + LOWER + below,
+        [
+            *method_legend(methods, 0, marked=False),
+            *y_axis(percent, LEFT, WIDTH - 4, "Accuracy %"),
+            *(
+                part
+                for m, row in enumerate(accuracy[:, order] * 100)
+                for part in _method(m, methods[m], x, row, percent)
+            ),
+            *y_axis(count, LEFT, WIDTH - 4, "Images", 4),
+            bars(x, count(np.maximum(count.low, images[order])), count.start, 0.75 * wide, "#c4c8cf"),
+            *labels,
+        ],
+    )
+
+
+def _method(m: int, name: str, x: NDArray[np.float64], row: NDArray[np.float64], scale: Scale) -> Iterator[str]:
+    """The classes of one method as dots, and their running mean as a line."""
+    colour, dash, _ = style(m)
+    mean = running_mean(row, max(3, len(row) // 10))
+    yield marks(x, scale(row), "o", 3, colour, f' stroke-opacity=".35"{of_method(name)}')
+    yield polyline(x, scale(mean), f'stroke="{colour}" stroke-width="1.8"{STROKES[dash]}{of_method(name)}')
 
 
 def frequency(

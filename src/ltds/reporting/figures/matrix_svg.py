@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from html import escape
 
 import numpy as np
 
 from ltds.evaluation.arrays import BoolArray, FloatArray
-from ltds.reporting.figures.canvas import ABSENT, GREY, INK, NAMED_CLASSES, shortened
+from ltds.reporting.figures.axes_svg import WIDTH, document, text, text_width
+from ltds.reporting.figures.canvas import ABSENT, INK, NAMED_CLASSES, shortened
 
-WIDTH, ROW, LETTER = 648.0, 19.0, 4.7  # points: nine inches, the height of a row, the width of a small letter
+ROW = 19.0  # points: the height of a row
 SCALE = 22.0  # points at the top, for the scale
 STEPS = 11  # colours: a step is ten points
 # Yellow, green, blue: the ends and middle of matplotlib's YlGnBu.
@@ -22,22 +22,17 @@ DARK = 55.0  # percent from which a mark is light
 def matrix_svg(values: FloatArray, marked: BoolArray, rows: Sequence[str], columns: Sequence[str]) -> str:
     """A cell for each of the values (R,C) in percent, grey where NaN, with a dot where `marked` (R,C)."""
     names = [shortened(name) for name in rows]
-    left = max(map(_width, names), default=0) + 10
+    left = max(map(text_width, names), default=0) + 10
     wide = (WIDTH - left - 4) / max(1, len(columns))
-    below, labels = _column_labels(columns, left, wide, SCALE + ROW * len(rows))
+    below, labels = column_labels(columns, left, wide, SCALE + ROW * len(rows))
     height = SCALE + ROW * len(rows) + below
     parts = [
-        f'<svg viewBox="0 0 {WIDTH:g} {height:.0f}" font-size="8" fill="{GREY}" font-family="system-ui, sans-serif">',
-        *_scale(),
+        *colour_scale("Accuracy %", "0", "100"),
         *_cells(values, marked, left, wide),
-        *(
-            f'<text x="{left - 5:.1f}" y="{SCALE + ROW * (i + 0.5) + 3:.1f}" text-anchor="end">{escape(name)}</text>'
-            for i, name in enumerate(names)
-        ),
+        *(text(left - 5, SCALE + ROW * (i + 0.5) + 3, name, "end") for i, name in enumerate(names)),
         *labels,
-        "</svg>",
     ]
-    return "".join(parts)
+    return document(height, parts)
 
 
 def colour(percent: float) -> str:
@@ -59,17 +54,16 @@ def _cells(values: FloatArray, marked: BoolArray, left: float, wide: float) -> I
             yield f'<circle cx="{x + wide / 2:.1f}" cy="{y + ROW / 2:g}" r="{size:.1f}" fill="{dot}"/>'
 
 
-def _scale() -> Iterator[str]:
-    """Eleven small boxes from 0 to 100 % at the top right."""
-    start = WIDTH - 4 - 14 * STEPS
-    words = "Accuracy %&#160;&#160; 0"
-    yield f'<text x="{start - 26:g}" y="11" text-anchor="end" fill="{INK}">{words}</text>'
+def colour_scale(name: str, least: str, most: str) -> Iterator[str]:
+    """Eleven small boxes at the top right, and what the first and the last stand for."""
+    start = WIDTH - 26 - 14 * STEPS
+    yield text(start - 4, 11, f"{name}\u00a0\u00a0 {least}", "end", f' fill="{INK}"')
     for i in range(STEPS):
-        yield f'<rect x="{start - 22 + 14 * i:g}" y="3" width="14" height="9" fill="{colour(10.0 * i)}"/>'
-    yield f'<text x="{start - 18 + 14 * STEPS:g}" y="11">100</text>'
+        yield f'<rect x="{start + 14 * i:g}" y="3" width="14" height="9" fill="{colour(10.0 * i)}"/>'
+    yield text(start + 4 + 14 * STEPS, 11, most)
 
 
-def _column_labels(columns: Sequence[str], left: float, wide: float, top: float) -> tuple[float, list[str]]:
+def column_labels(columns: Sequence[str], left: float, wide: float, top: float) -> tuple[float, list[str]]:
     """The space below the matrix, and the names in it; too many are replaced by a note on their order."""
     if len(columns) > NAMED_CLASSES:
         note = f"{len(columns)} classes, from most to fewest training images"
@@ -81,9 +75,4 @@ def _column_labels(columns: Sequence[str], left: float, wide: float, top: float)
         x, y = left + wide * (i + 0.5) + size / 3, top + 5
         turn = f'font-size="{size:.1f}" text-anchor="end" transform="rotate(-90 {x:.1f} {y:g})"'
         labels.append(f'<text x="{x:.1f}" y="{y:g}" {turn}>{escape(name)}</text>')
-    return max(map(_width, names), default=0) * size / 8 + 12, labels
-
-
-def _width(name: str) -> float:
-    """About how wide the name is in points, with letters of 8 points: those of some scripts are twice as wide."""
-    return sum(2 * LETTER if unicodedata.east_asian_width(letter) in "WF" else LETTER for letter in name)
+    return max(map(text_width, names), default=0) * size / 8 + 12, labels

@@ -1,4 +1,4 @@
-"""The figures of a page, drawn by several processes: for many runs matplotlib takes many seconds."""
+"""The figures of a page: those that matplotlib draws, in several processes if there are many runs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from functools import partial
 from ltds.core.parallel import run_chunks
 from ltds.core.processor import cores
 from ltds.core.progress import Advance
-from ltds.reporting.figures import cost, embedding_map, frechet, open_set, reliability, training
+from ltds.reporting.figures import embedding_map, open_set, reliability, retrieval, similarity
 from ltds.reporting.figures.context import FigureContext, ReportFigure
 from ltds.reporting.figures.drawing import Drawing
 
 WORTH_PROCESSES = 20  # runs: with fewer, starting processes takes as long as drawing
 NUMBERS = 1000  # reserved for the drawings of one figure, so that no process needs to know how many the others make
-# Figures that are drawn in one process, because they read the same files. The ones that take longest come first.
-TOGETHER: tuple[tuple[ReportFigure, ...], ...] = (
+# What matplotlib draws: each line in one process, because its figures read the same files; what takes longest is first.
+SLOW: tuple[tuple[ReportFigure, ...], ...] = (
     (embedding_map.draw,),
-    (cost.draw, frechet.draw, training.draw),
     (open_set.draw, reliability.draw),
+    (similarity.draw,),
+    (retrieval.draw,),
 )
 
 Chunk = tuple[tuple[int, ReportFigure], ...]  # figures with their places in the page
@@ -51,7 +52,7 @@ def drawn_figures(context: FigureContext, figures: Sequence[ReportFigure], first
     for _, results in run_chunks(partial(draw_chunk, context, first), chunks, cores(), _unseen, take_part=True):
         found.update(results)
     for place, figure in placed:
-        if place not in found:  # from outside the package: its function may not be known to another process
+        if place not in found:  # plain SVG, or from outside the package: another process may not know its function
             found.update(draw_chunk(context, first, ((place, figure),)))
         yield from found[place]
 
@@ -67,12 +68,9 @@ def draw_chunk(
 
 
 def _chunks(placed: Sequence[tuple[int, ReportFigure]]) -> Iterator[Chunk]:
-    own = [(place, figure) for place, figure in placed if figure.__module__.startswith("ltds.reporting.figures.")]
-    for together in TOGETHER:
-        if chunk := tuple((place, figure) for place, figure in own if figure in together):
+    for together in SLOW:
+        if chunk := tuple((place, figure) for place, figure in placed if figure in together):
             yield chunk
-    alone = [figure for together in TOGETHER for figure in together]
-    yield from (((place, figure),) for place, figure in own if figure not in alone)
 
 
 def _converted(drawing: Drawing, number: int) -> DrawnFigure:
