@@ -445,19 +445,20 @@ def test_the_released_slips_follow_the_order_of_the_draw() -> None:
         ({"meta_test_domains": 0, "slow_weights_in_meta_test": True}, "slow_weights_in_meta_test has no effect"),
         ({"weights": {"s2s": 0.0}, "align_to_semantics": False}, "align_to_semantics has no effect"),
         ({"weights": {"s2s": 0.0, "s2z": 0.0}, "contrast_classes": 9}, "contrast_classes has no effect"),
-        (
-            {"weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0}, "prototype_momentum": 0.9},
-            "prototype_momentum has no effect without a loss that uses prototypes",
-        ),
-        (
-            {"weights": {"s2s": 0.0, "s2z": 0.0}, "meta_test_domains": 0, "single_prototype": True},
-            "single_prototype has no effect without a loss that uses prototypes",
-        ),
     ],
 )
 def test_a_setting_without_effect_is_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         parse(MetaLtdsConfig, settings)
+
+
+def test_settings_of_prototypes_need_a_loss_that_uses_them() -> None:
+    only_z2s = {"weights": {"s2s": 0.0, "s2z": 0.0}, "prototype_momentum": 0.9}
+    assert parse(MetaLtdsConfig, only_z2s).prototype_momentum == 0.9
+    no_semantics = {"weights": {"z2s": 0.0, "s2s": 0.0, "s2z": 0.0}, "prototype_momentum": 0.9}
+    for settings in ({**only_z2s, "meta_test_domains": 0}, no_semantics):
+        with pytest.raises(ConfigError, match="prototype_momentum has no effect without a loss that uses prototypes"):
+            parse(MetaLtdsConfig, settings)
 
 
 def test_frozen_parameters_stay_and_the_rest_learns() -> None:
