@@ -28,6 +28,7 @@ GENERAL = {
         "tests/unit/engine/test_training_options.py",
     ],
 }
+WHOLE_RUNS = ("tests/resume/", "tests/ranks/")  # slow, so they come last
 GOLDEN = "tests/golden/test_golden.py::test_thirty_steps_are_as_they_were"
 
 
@@ -47,7 +48,7 @@ def noticing_tests(root: Path, file: str) -> list[str]:
     if ".table." in module:  # the table is seen through the registry
         naming = [*naming, *_naming(root, "ltds.methods.registry")]
     golden = [f"{GOLDEN}[{name}]" for name in _golden(root, module)] if room in ("losses", "stats", "methods") else []
-    whole_runs = [test for test in naming if test.startswith(("tests/resume/", "tests/ranks/"))]
+    whole_runs = [test for test in naming if test.startswith(WHOLE_RUNS)]
     chosen = [test for test in naming if test not in whole_runs]
     return list(dict.fromkeys([*chosen, *general, *golden, *whole_runs]))
 
