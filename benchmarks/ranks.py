@@ -29,6 +29,7 @@ import torch.distributed as dist
 
 from input_pipeline import generated
 from ltds.core.files import write_json
+from ltds.core.processor import WAIT_POLICY
 from ltds.core.ranks import ALONE, Ranks
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
@@ -90,7 +91,7 @@ def work(job: dict[str, Any]) -> None:
 
 
 def start(job: dict[str, Any]) -> subprocess.Popen[str]:
-    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_WAIT_POLICY": "PASSIVE"}
+    environment = {**os.environ, **WAIT_POLICY, "GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, __file__, "--work", json.dumps(job)]
     return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
