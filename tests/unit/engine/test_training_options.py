@@ -49,6 +49,12 @@ def test_cosine_rises_in_the_warm_up_and_falls_to_zero() -> None:
     assert rates[9] == pytest.approx(0.15 * (1 + math.cos(math.pi * 7 / 8)))
 
 
+def test_nesterov_needs_a_momentum_above_0() -> None:
+    assert OptimizerSettings(nesterov=True, momentum=1.0).momentum == 1.0
+    with pytest.raises(ValueError, match="nesterov needs a momentum above 0"):
+        OptimizerSettings(nesterov=True, momentum=0.0)
+
+
 def test_the_backbone_has_a_learning_rate_of_its_own(toy: Manifest) -> None:
     method = toy_session(toy, "daml").method
     optimizer = build_optimizer(method, OptimizerSettings(backbone_lr_scale=0.1))
