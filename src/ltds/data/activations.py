@@ -150,10 +150,10 @@ class _Variant:
 
     def _pixels(self, start: int) -> Tensor:
         rows = self.rows[start : start + BATCH]
-        pixels = [self.images.image(row) for row in rows]
+        pixels = self.images.pixels(rows)
         if self.random is None:
-            return self.source.evaluate(pixels)
-        return self.source.train.apply(pixels, self.random[torch.from_numpy(rows)])
+            return self.source.evaluate.apply_pixels(pixels)
+        return self.source.train.apply_pixels(pixels, self.random[torch.from_numpy(rows)])
 
 
 def _distinct(manifest: Manifest, rows: Rows) -> tuple[Rows, Rows]:

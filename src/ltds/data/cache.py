@@ -12,6 +12,7 @@ import contextlib
 import errno
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -78,9 +79,13 @@ class ImageCache:
 
     def image(self, row: int) -> Tensor:
         """(3,h,w) uint8, read from the file. DataError if the file was shortened since the cache was opened."""
-        offset, height, width = self._index[row].tolist()
-        pixels = self._pixels[row // _images_per_file(len(self))].read(offset, (height, width, 3), BYTES)
-        return torch.from_numpy(pixels).permute(2, 0, 1)
+        return torch.from_numpy(self.pixels([row])[0]).permute(2, 0, 1)
+
+    def pixels(self, rows: Sequence[int] | NDArray[np.int64]) -> list[NDArray[np.uint8]]:
+        """The images of these rows, each (h,w,3); otherwise as `image`."""
+        length, files = _images_per_file(len(self)), self._pixels
+        places = zip(np.asarray(rows, dtype=np.int64).tolist(), self._index[rows].tolist(), strict=True)
+        return [files[row // length].read(offset, (h, w, 3), BYTES) for row, (offset, h, w) in places]
 
 
 def image_fingerprint(manifest: Manifest) -> str:

@@ -43,10 +43,10 @@ class ImageInputs:
     def training(self, batch: Rows, share: Rows, seed: int, step: int) -> Tensor:
         """Random numbers are drawn for the whole batch, so that an image's crop does not depend on who computes it."""
         random = self.train.draw(len(batch), generator(seed, "augment", step))
-        return self.train.apply([self.cache.image(row) for row in batch[share]], random[torch.from_numpy(share)])
+        return self.train.apply_pixels(self.cache.pixels(batch[share]), random[torch.from_numpy(share)])
 
     def evaluation(self, rows: Rows) -> Tensor:
-        return self.evaluate([self.cache.image(row) for row in rows])
+        return self.evaluate.apply_pixels(self.cache.pixels(rows))
 
 
 class FeatureInputs:

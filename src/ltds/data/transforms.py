@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from torch import Tensor
 from ltds.core.errors import ConfigError, expected
 from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 
+ImageBytes = NDArray[np.uint8]
 GREY = (0.2989, 0.587, 0.114)
 TRIES = 10
 RESIZE_RULE = "shorter side to size, antialiased bilinear, central crop"
@@ -68,9 +70,13 @@ class TrainTransform:
         return torch.rand((count, _COLUMNS), generator=generator, dtype=torch.float64)
 
     def apply(self, images: Sequence[Tensor], random: Tensor) -> Tensor:
-        """(N,3,size,size) the images transformed by their rows of `random` (N, columns)."""
+        """(N,3,size,size) the images (3,h,w) transformed by their rows of `random` (N, columns)."""
+        return self.apply_pixels([image.permute(1, 2, 0).numpy() for image in images], random)
+
+    def apply_pixels(self, images: Sequence[ImageBytes], random: Tensor) -> Tensor:
+        """As `apply`, of images (h,w,3)."""
         table = random.numpy()
-        sizes = np.array([image.shape[1:] for image in images], dtype=np.int64).reshape(-1, 2)
+        sizes = np.array([image.shape[:2] for image in images], dtype=np.int64).reshape(-1, 2)
         boxes = crop_boxes(sizes, table[:, _AREA], table[:, _RATIO], table[:, _CORNER], self.scale, self.ratio)
         flipped = table[:, _FLIP] < self.flip
         factors = self._factors(random)
@@ -78,15 +84,17 @@ class TrainTransform:
         out = torch.empty((len(images), 3, self.size, self.size))
         for order in itertools.permutations(range(3)):  # images with the same order of jitter together
             for rows in _portions(np.flatnonzero((orders == order).all(axis=1)), self.size):
-                pixels = torch.stack([self._cropped(images[r], boxes[r]) for r in rows])
+                pixels = torch.cat([self._cropped(images[r], boxes[r]) for r in rows.tolist()]).contiguous()
                 turned = torch.from_numpy(np.flatnonzero(flipped[rows]))
                 pixels[turned] = pixels[turned].flip(3)  # all at once: a call for each takes longer than the flip
-                out[rows] = _normalised(jitter(pixels.float(), factors[rows], order), self.mean, self.std)
+                places = torch.from_numpy(rows)
+                done = _normalised(jitter(pixels.float(), factors[places], order), self.mean, self.std)
+                out.index_copy_(0, places, done)
         return out
 
-    def _cropped(self, image: Tensor, box: NDArray[np.int64]) -> Tensor:
+    def _cropped(self, image: ImageBytes, box: NDArray[np.int64]) -> Tensor:
         top, left, height, width = box.tolist()
-        return _resized(image[:, top : top + height, left : left + width], self.size, self.size)
+        return _resized(image[None, top : top + height, left : left + width], self.size, self.size)
 
     def _factors(self, random: Tensor) -> Tensor:
         """(N,3) float32 factors of brightness, contrast, saturation."""
@@ -107,10 +115,18 @@ class EvalTransform:
         _check_output(self.size, self.std)
 
     def __call__(self, images: Sequence[Tensor]) -> Tensor:
+        return self.apply_pixels([image.permute(1, 2, 0).numpy() for image in images])
+
+    def apply_pixels(self, images: Sequence[ImageBytes]) -> Tensor:
+        """The same, of images (h,w,3)."""
         out = torch.empty((len(images), 3, self.size, self.size))
-        for rows in _portions(np.arange(len(images)), self.size):
-            pixels = torch.stack([self._centre(images[r]) for r in rows]).float()
-            out[rows] = _normalised(pixels, self.mean, self.std)
+        for part in _portions(np.arange(len(images)), self.size):
+            alike: dict[tuple[int, ...], list[int]] = {}
+            for r in part.tolist():
+                alike.setdefault(images[r].shape, []).append(r)
+            for rows in alike.values():
+                pixels = self._centres(np.stack([images[r] for r in rows])).contiguous().float()
+                out.index_copy_(0, torch.tensor(rows), _normalised(pixels, self.mean, self.std))
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,12 +143,13 @@ class EvalTransform:
             raise ValueError(f"mean and std of a transform have 3 numbers, but got {len(mean)} and {len(std)}")
         return cls(int(constants["size"]), (mean[0], mean[1], mean[2]), (std[0], std[1], std[2]))
 
-    def _centre(self, image: Tensor) -> Tensor:
-        height, width = image.shape[1:]
+    def _centres(self, images: ImageBytes) -> Tensor:
+        """(n,3,size,size) bytes from images (n,h,w,3) of one size."""
+        height, width = images.shape[1:3]
         short = min(height, width)
         height, width = int(self.size * height / short), int(self.size * width / short)
         top, left = round((height - self.size) / 2), round((width - self.size) / 2)
-        return _resized(image, height, width)[:, top : top + self.size, left : left + self.size]
+        return _resized(images, height, width)[:, :, top : top + self.size, left : left + self.size]
 
 
 def crop_boxes(
@@ -195,19 +212,24 @@ def _grey(pixels: Tensor) -> Tensor:
     return (red * GREY[0]).add_(green, alpha=GREY[1]).add_(blue, alpha=GREY[2])
 
 
-def _resized(image: Tensor, height: int, width: int) -> Tensor:
-    """(3,height,width) uint8, antialiased bilinear. torch is fastest with channels-last bytes."""
-    if image.shape[1:] == (height, width):
-        return image
-    source = image[None].contiguous(memory_format=torch.channels_last)
-    return F.interpolate(source, size=(height, width), mode="bilinear", antialias=True)[0]
+def _resized(images: ImageBytes, height: int, width: int) -> Tensor:
+    """(n,3,height,width) bytes from images (n,h,w,3), antialiased bilinear; channels last, torch's fastest layout."""
+    source = torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2)
+    if images.shape[1:3] == (height, width):
+        return source
+    return F.interpolate(source, size=(height, width), mode="bilinear", antialias=True)
 
 
 def _normalised(pixels: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
     """(pixels / 255 - mean) / std, in place."""
-    scale = torch.tensor([1 / (255 * s) for s in std])[:, None, None]
-    shift = torch.tensor([m / s for m, s in zip(mean, std, strict=True)])[:, None, None]
+    scale, shift = _scale_and_shift(tuple(mean), tuple(std))
     return pixels.mul_(scale).sub_(shift)
+
+
+@lru_cache(maxsize=16)
+def _scale_and_shift(mean: tuple[float, ...], std: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+    scale = torch.tensor([1 / (255 * s) for s in std])[:, None, None]
+    return scale, torch.tensor([m / s for m, s in zip(mean, std, strict=True)])[:, None, None]
 
 
 def _portions(rows: NDArray[np.int64], size: int) -> Iterator[NDArray[np.int64]]:

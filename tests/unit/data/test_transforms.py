@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 import transforms_reference as twin
 from torch import Tensor
 
@@ -199,3 +200,45 @@ def test_settings_each_change_the_outcome() -> None:
 def test_settings_that_make_no_sense(settings: dict[str, object], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         TrainTransform(**settings)
+
+
+def test_images_together_are_bit_for_bit_those_that_torch_resizes_alone() -> None:
+    """As it was before: each crop a channels-last tensor of its own, then flipped, jittered and normalised."""
+    images = pictures(*[(37, 37)] * 30, (32, 32), (40, 61), (61, 40), (32, 50), (5, 90))
+    transform = TrainTransform(size=32)
+    random = transform.draw(len(images), generator(0, "test"))
+    random[30, :2], random[30, 10:12] = 1, 0.5  # the whole image, which is not resized
+    table = random.numpy()
+    sizes = np.array([image.shape[1:] for image in images])
+    boxes = crop_boxes(sizes, table[:, :10], table[:, 10:20], table[:, 20:22], transform.scale, transform.ratio)
+    factors = 0.6 + random[:, 23:26] * 0.8
+    assert boxes[30].tolist() == [0, 0, 32, 32]
+    got = transform.apply(images, random)
+    for i, (image, (top, left, height, width)) in enumerate(zip(images, boxes.tolist(), strict=True)):
+        alone = resized(image[:, top : top + height, left : left + width], 32, 32)
+        pixels = alone.flip(3) if table[i, 22] < 0.5 else alone
+        order = table[i, 26:29].argsort().tolist()
+        want = jitter(pixels.contiguous().float(), factors[i : i + 1].float(), order)
+        assert torch.equal(got[i : i + 1], normalised(want)), i
+
+
+def test_evaluation_together_is_bit_for_bit_that_of_images_alone() -> None:
+    images = pictures((37, 37), (40, 61), (37, 37), (32, 32), (61, 40), (40, 61), (9, 14), (37, 37))
+    got = EvalTransform(size=32)(images)
+    for image, found in zip(images, got, strict=True):
+        height, width = (int(32 * side / min(image.shape[1:])) for side in image.shape[1:])
+        top, left = round((height - 32) / 2), round((width - 32) / 2)
+        whole = resized(image, height, width)
+        assert torch.equal(found[None], normalised(whole[:, :, top : top + 32, left : left + 32].float()))
+
+
+def resized(image: Tensor, height: int, width: int) -> Tensor:
+    """(1,3,height,width) bytes."""
+    source = image[None].contiguous(memory_format=torch.channels_last)
+    return F.interpolate(source, size=(height, width), mode="bilinear", antialias=True)
+
+
+def normalised(pixels: Tensor) -> Tensor:
+    mean, std = TrainTransform(1).mean, TrainTransform(1).std
+    scale = torch.tensor([1 / (255 * s) for s in std])[:, None, None]
+    return pixels * scale - torch.tensor([m / s for m, s in zip(mean, std, strict=True)])[:, None, None]
