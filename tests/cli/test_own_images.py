@@ -115,7 +115,7 @@ def test_damaged_files_and_circles_do_not_stop_training(command: Command, photos
     assert done.returncode == 0, done.stderr
     assert "Left out, as they cannot be decoded: site 0/cat/empty.png" in done.stderr
     assert "'site 1' is held out" in done.stderr
-    assert "14 of its images (all of them)" in done.stderr
+    assert "all 14 of them are test images" in done.stderr
 
 
 def test_two_images_of_each_class(command: Command, tmp_path: Path) -> None:
