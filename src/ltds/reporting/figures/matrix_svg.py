@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from html import escape
-
-import numpy as np
 
 from ltds.evaluation.arrays import BoolArray, FloatArray
 from ltds.reporting.figures.axes_svg import WIDTH, document, text, text_width
@@ -37,7 +37,12 @@ def matrix_svg(values: FloatArray, marked: BoolArray, rows: Sequence[str], colum
 
 def colour(percent: float) -> str:
     """The colour of a value in 0..100, in steps of ten points."""
-    place = round(min(100.0, max(0.0, percent)) / 100 * (STEPS - 1)) / (STEPS - 1) * (len(STOPS) - 1)
+    return _shade(round(min(100.0, max(0.0, percent)) / 100 * (STEPS - 1)))
+
+
+@lru_cache(maxsize=STEPS)
+def _shade(step: int) -> str:
+    place = step / (STEPS - 1) * (len(STOPS) - 1)
     low = min(int(place), len(STOPS) - 2)
     mixed = (a + (b - a) * (place - low) for a, b in zip(STOPS[low], STOPS[low + 1], strict=True))
     return "#" + "".join(f"{round(part):02x}" for part in mixed)
@@ -45,13 +50,16 @@ def colour(percent: float) -> str:
 
 def _cells(values: FloatArray, marked: BoolArray, left: float, wide: float) -> Iterator[str]:
     size = max(0.6, min(1.5, wide / 5))
-    for (r, c), value in np.ndenumerate(values):
-        x, y = left + c * wide, SCALE + r * ROW
-        fill = ABSENT if np.isnan(value) else colour(float(value))
-        yield f'<rect x="{x:.1f}" y="{y:g}" width="{wide - 0.4:.1f}" height="{ROW - 0.6:g}" fill="{fill}"/>'
-        if marked[r, c]:
-            dot = "#ffd27a" if value >= DARK else "#b4430a"
-            yield f'<circle cx="{x + wide / 2:.1f}" cy="{y + ROW / 2:g}" r="{size:.1f}" fill="{dot}"/>'
+    look = f'width="{wide - 0.4:.1f}" height="{ROW - 0.6:g}"'
+    for r, (row, dots) in enumerate(zip(values.tolist(), marked.tolist(), strict=True)):
+        y = SCALE + r * ROW
+        for c, (value, dotted) in enumerate(zip(row, dots, strict=True)):
+            x = left + c * wide
+            fill = ABSENT if math.isnan(value) else colour(value)
+            yield f'<rect x="{x:.1f}" y="{y:g}" {look} fill="{fill}"/>'
+            if dotted:
+                dot = "#ffd27a" if value >= DARK else "#b4430a"
+                yield f'<circle cx="{x + wide / 2:.1f}" cy="{y + ROW / 2:g}" r="{size:.1f}" fill="{dot}"/>'
 
 
 def colour_scale(name: str, least: str, most: str) -> Iterator[str]:
