@@ -38,7 +38,7 @@ PY
   "$ltds" data check photos --out check.html || true # exit code 1: it found something to say
   "$ltds" train photos --estimate full --budget "${BUDGET:-5m}" --out runs/photos
   "$ltds" report runs/photos --out report.html
-  find -L photos -type f | head -n 5 | "$ltds" predict runs/photos/final - --out labels.csv
+  find -L photos -type f | sed -n 1,5p | "$ltds" predict runs/photos/final - --out labels.csv
   "$ltds" export runs/photos/final --out models/photos
   "$ltds" predict models/photos photos --out again.csv
   head -n 3 labels.csv again.csv
