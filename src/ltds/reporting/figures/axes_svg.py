@@ -98,9 +98,9 @@ def y_axis(scale: Scale, left: float, right: float, name: str = "", count: int =
         yield text(10, middle, name, "middle", f' font-size="9" fill="{INK}" transform="rotate(-90 10 {middle:.1f})"')
 
 
-def x_axis(scale: Scale, bottom: float, name: str) -> Iterator[str]:
+def x_axis(scale: Scale, bottom: float, name: str, count: int = 7) -> Iterator[str]:
     """Short lines at round numbers, the numbers and the name of the axis below."""
-    for value in scale.ticks():
+    for value in scale.ticks(count):
         x = float(scale(value))
         yield f'<path d="M{x:.1f} {bottom:g}v3" stroke="{AXIS}" stroke-width=".8"/>'
         yield text(x, bottom + 12, short_number(value), "middle")

@@ -7,13 +7,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
+
 from ltds.evaluation.arrays import FloatArray
-from ltds.reporting.figures.axes_svg import AXIS, GRID, LEGEND_ROW, STROKES, WIDTH, document, nice_ticks, short_number
+from ltds.reporting.figures.axes_svg import (
+    LEGEND_ROW,
+    STROKES,
+    WIDTH,
+    Scale,
+    document,
+    polyline,
+    text,
+    x_axis,
+    y_axis,
+)
 from ltds.reporting.figures.canvas import INK, shortened
 
 HEIGHT = 172.0  # points, of a panel without its legend
 LEFT, TOP, BOTTOM = 34.0, 20.0, 30.0  # of a panel: numbers, title, numbers and the name of the axis
-GAP, COLUMNS = 14.0, 3
+GAP, COLUMNS, TICKS = 14.0, 3, 5
 
 
 @dataclass(frozen=True)
@@ -51,25 +63,15 @@ def curves_svg(panels: Sequence[SvgPanel]) -> str:
 
 def _panel(panel: SvgPanel, x: float, wide: float) -> Iterator[str]:
     left, right, top, bottom = x + LEFT, x + wide - 4, TOP, HEIGHT - BOTTOM
-    yield f'<text x="{left:.1f}" y="12" font-size="9" fill="{INK}">{escape(panel.title)}</text>'
-    yield f'<text x="{(left + right) / 2:.1f}" y="{HEIGHT - 4:g}" font-size="9" text-anchor="middle">Step</text>'
+    yield text(left, 12, panel.title, more=f' font-size="9" fill="{INK}"')
     last = max((float(curve.steps.max()) for curve in panel.curves if len(curve.steps)), default=1.0) or 1.0
-    low, high = panel.limits or _limits(panel.curves)
-    across, down = (right - left) / last, (bottom - top) / (high - low)
-    for value in nice_ticks(low, high):
-        y = bottom - (value - low) * down
-        yield f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="{GRID}" stroke-width=".8"/>'
-        yield f'<text x="{left - 5:.1f}" y="{y + 2.8:.1f}" text-anchor="end">{short_number(value)}</text>'
-    for step in nice_ticks(0, last):
-        at = left + step * across
-        yield f'<path d="M{at:.1f} {bottom:g}v3" stroke="{AXIS}" stroke-width=".8"/>'
-        yield f'<text x="{at:.1f}" y="{bottom + 12:.1f}" text-anchor="middle">{short_number(step)}</text>'
-    yield f'<path d="M{left:.1f} {top:g}V{bottom:g}H{right:.1f}" fill="none" stroke="{AXIS}" stroke-width=".8"/>'
+    across, up = Scale(0, last, left, right), Scale(*(panel.limits or _limits(panel.curves)), bottom, top)
+    yield from y_axis(up, left, right, count=TICKS)
+    yield from x_axis(across, bottom, "Step", TICKS)
     for curve in panel.curves:
-        yield _curve(curve, left, bottom + low * down, across, down)
+        yield _curve(curve, across, up)
     if panel.empty and not panel.curves:
-        middle = f'x="{(left + right) / 2:.1f}" y="{(top + bottom) / 2:.1f}"'
-        yield f'<text {middle} font-size="9" text-anchor="middle">{escape(panel.empty)}</text>'
+        yield text((left + right) / 2, (top + bottom) / 2, panel.empty, "middle", ' font-size="9"')
     yield from _names(panel.names, x, wide)
 
 
@@ -80,16 +82,15 @@ def _limits(curves: Sequence[SvgCurve]) -> tuple[float, float]:
     return low, high + 0.05 * (high - low) if high > low else low + 1.0
 
 
-def _curve(curve: SvgCurve, left: float, bottom: float, across: float, down: float) -> str:
+def _curve(curve: SvgCurve, across: Scale, up: Scale) -> str:
     """A line through the finite points; a dot where there is only one."""
-    points = zip((left + curve.steps * across).tolist(), (bottom - curve.values * down).tolist(), strict=True)
-    shown = [f"{x:.1f},{y:.1f}" for x, y in points if math.isfinite(y)]
+    x, y = across(curve.steps), up(curve.values)
     where = f' data-domain="{escape(curve.domain)}"' if curve.domain else ""
-    if len(shown) == 1:
-        x, y = shown[0].split(",")
-        return f'<circle cx="{x}" cy="{y}" r="1.8" fill="{curve.colour}"{where}/>'
-    look = f'stroke="{curve.colour}" stroke-width="1.2" stroke-linejoin="round"{STROKES[curve.dash]}'
-    return f'<polyline points="{" ".join(shown)}" fill="none" {look}{where}/>'
+    finite = np.flatnonzero(np.isfinite(y))
+    if len(finite) == 1:
+        at = finite[0]
+        return f'<circle cx="{x[at]:.1f}" cy="{y[at]:.1f}" r="1.8" fill="{curve.colour}"{where}/>'
+    return polyline(x, y, f'stroke="{curve.colour}" stroke-width="1.2"{STROKES[curve.dash]}{where}')
 
 
 def _names(names: Sequence[tuple[str, SvgCurve]], x: float, wide: float) -> Iterator[str]:
@@ -98,4 +99,4 @@ def _names(names: Sequence[tuple[str, SvgCurve]], x: float, wide: float) -> Iter
         at, y = x + 4 + step * (i % COLUMNS), HEIGHT + LEGEND_ROW * (i // COLUMNS) + 8
         look = f'stroke="{curve.colour}" stroke-width="1.4"{STROKES[curve.dash]}'
         yield f'<path d="M{at:.1f} {y - 2.8:.1f}h16" fill="none" {look}/>'
-        yield f'<text x="{at + 20:.1f}" y="{y:.1f}" fill="{INK}">{escape(shortened(name, 20))}</text>'
+        yield text(at + 20, y, shortened(name, 20), more=f' fill="{INK}"')
