@@ -22,12 +22,12 @@ from torch import Tensor
 
 from ltds.core.array_files import read_array
 from ltds.core.errors import ConfigError, DataError, expected
-from ltds.core.locks import temporary_folder
+from ltds.core.locks import locked, temporary_folder
 from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
 from ltds.data.manifest import Manifest
 from ltds.data.parallel_decode import DecodedImages, DecodeJob, decode_in_parallel
-from ltds.data.read_at import OpenFile
+from ltds.data.read_at import REMEDY, OpenFile
 from ltds.data.stylelist import require_styles
 
 LAYOUT = 3  # raise it when the files or the decoding change: caches made before are then built again
@@ -65,13 +65,11 @@ class ImageCache:
             require_styles(manifest.root)
             try:
                 processes = (workers or cores()) if total_bytes >= WORTH_PROCESSES else 1
-                _build(manifest, size, folder, source, processes, progress)
+                index_and_pixels = _build(manifest, size, folder, source, processes, progress)
             except OSError as error:
                 rule = "a folder that can be written to, with room for the decoded images"
                 remedy = "Free some space or change the permissions; or copy the dataset to another disk."
                 raise DataError(expected(f"'{folder.parent}'", rule, f"'{error}'", remedy)) from error
-            index_and_pixels = _read(folder, source, len(manifest))
-            assert index_and_pixels is not None, f"the cache just built in '{folder}' cannot be read"
         return cls(manifest.checksum, size, *index_and_pixels)
 
     def __len__(self) -> int:
@@ -147,33 +145,31 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
     return index, pixels
 
 
-def _build(manifest: Manifest, size: int, folder: Path, source: str, processes: int, progress: Progress) -> None:
-    """Make the folder under a temporary name and rename it when complete, so that nobody reads half a cache."""
+def _build(
+    manifest: Manifest, size: int, folder: Path, source: str, processes: int, progress: Progress
+) -> tuple[NDArray[np.int64], list[OpenFile]]:
+    """Make the folder under a temporary name and rename it when complete, so that nobody reads half a cache.
+
+    Processes that have opened the files of an old cache keep them. Whoever finishes after another builder takes that
+    one's cache, and does so under the lock under which folders are exchanged: without it, the folder that one process
+    has just put there could be moved away by the next before the first has opened its files.
+    """
     with temporary_folder(folder.parent, ".building-") as work:
         new = work / "new"
         new.mkdir()
         index = _write_pixels(manifest, size, new, processes, progress)
         np.save(new / INDEX, index)
         (new / SOURCE).write_text(source, encoding="utf-8")
-        _replace_folder(folder, new, work)
-
-
-def _replace_folder(folder: Path, new: Path, work: Path) -> None:
-    """Rename `new` to `folder` after moving the old folder away. Processes that have opened the old files keep them.
-
-    Another process may put its own (with the same bytes in it) there in between: then try again.
-    """
-    for attempt in range(100):
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(folder, work / f"old-{attempt}")
-        try:
+        with locked(folder.parent, wait=True):
+            if (finished_by_another := _read(folder, source, len(manifest))) is not None:
+                return finished_by_another
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(folder, work / "old")
             os.rename(new, folder)
-        except OSError:
-            if not folder.exists():
-                raise
-        else:
-            return
-    raise OSError(f"'{folder}' is replaced by other processes again and again")
+            built = _read(folder, source, len(manifest))
+    if built is None:
+        raise DataError(expected(f"'{folder}'", "readable, because it was just made", "missing or damaged", REMEDY))
+    return built
 
 
 def _write_pixels(manifest: Manifest, size: int, new: Path, processes: int, progress: Progress) -> NDArray[np.int64]:

@@ -7,9 +7,11 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -202,6 +204,61 @@ def test_builders_at_once_do_not_harm_each_other(dataset: Dataset) -> None:
     for cache in caches:
         assert_holds_the_images(cache, manifest, 16)
     assert os.listdir(manifest.root / ".cache") == [folder(manifest, 16).name]
+
+
+def test_a_builder_takes_the_cache_that_another_finished_meanwhile(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest, write = dataset(), cache_module._write_pixels
+
+    def finish_after_another(*args: Any) -> Any:
+        monkeypatch.setattr(cache_module, "_write_pixels", write)
+        ImageCache.open(manifest, 16)
+        others.append(folder(manifest, 16).stat().st_ino)
+        return write(*args)
+
+    others: list[int] = []
+    monkeypatch.setattr(cache_module, "_write_pixels", finish_after_another)
+    assert_holds_the_images(ImageCache.open(manifest, 16), manifest, 16)
+    assert [folder(manifest, 16).stat().st_ino] == others
+
+
+def test_nobody_moves_a_new_cache_away_before_its_builder_has_opened_it(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest, first_opens, second_moved = dataset(), threading.Event(), threading.Event()
+    read, write, rename = cache_module._read, cache_module._write_pixels, os.rename
+    first = threading.Thread(target=lambda: caches.append(ImageCache.open(manifest, 16)))
+    second = threading.Thread(target=lambda: caches.append(ImageCache.open(manifest, 16)))
+    caches: list[ImageCache] = []
+
+    def slow_read(path: Path, *args: Any) -> Any:
+        if threading.current_thread() is first and path.exists():
+            first_opens.set()
+            second_moved.wait(timeout=0.3)
+        return read(path, *args)
+
+    def write_later(*args: Any) -> Any:
+        if threading.current_thread() is second:
+            first_opens.wait()
+        return write(*args)
+
+    def slow_rename(old: Path, new: Path) -> None:
+        rename(old, new)
+        if threading.current_thread() is second and old == folder(manifest, 16):
+            second_moved.set()
+            time.sleep(0.3)
+
+    monkeypatch.setattr(cache_module, "_read", slow_read)
+    monkeypatch.setattr(cache_module, "_write_pixels", write_later)
+    monkeypatch.setattr(os, "rename", slow_rename)
+    for thread in (second, first):
+        thread.start()
+    for thread in (second, first):
+        thread.join()
+    assert len(caches) == 2
+    for cache in caches:
+        assert_holds_the_images(cache, manifest, 16)
 
 
 def test_processes_make_what_this_one_makes(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
