@@ -97,7 +97,7 @@ def summary(turns: list[dict[str, float]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--against", type=Path, help="folder src of another commit")
     parser.add_argument("--out", type=Path, help="a JSON file")

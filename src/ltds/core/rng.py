@@ -36,4 +36,8 @@ def reseed_global(seed: int, stream: str, *counters: int) -> None:
     """Put torch's global generators (dropout in a user's backbone, ...) at this address."""
     import torch
 
-    torch.manual_seed(address(seed, stream, *counters))
+    number = address(seed, stream, *counters)
+    if torch.accelerator.is_available():
+        torch.manual_seed(number)
+    else:  # it would also write down the call stack for each kind of device that is not here: up to 3 ms, in each step
+        torch.default_generator.manual_seed(number)

@@ -35,6 +35,17 @@ def test_draws_are_the_same_on_every_machine() -> None:
     assert torch.randperm(6, generator=generator(0, "golden")).tolist() == [3, 4, 5, 1, 0, 2]
 
 
+@pytest.mark.parametrize("accelerator", [False, True])
+def test_reseeding_seeds_the_global_generator_with_the_address(
+    accelerator: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: accelerator)
+    reseed_global(3, "step", 7)
+    drawn = torch.rand(3)
+    torch.manual_seed(address(3, "step", 7))
+    assert torch.equal(drawn, torch.rand(3))
+
+
 def test_reseeding_the_global_generator_fixes_dropout() -> None:
     reseed_global(3, "step", 7)
     first = torch.nn.functional.dropout(torch.ones(20))
