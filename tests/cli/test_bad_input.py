@@ -184,3 +184,31 @@ def test_a_pipe_gets_plain_lines_when_verbose(command: Command, toy: Manifest, t
     done = command(*words, cwd=tmp_path)
     assert "Training: 4 of 4 loss" in done.stderr
     assert "--resume" in command("train", "-h", cwd=tmp_path).stdout
+
+
+def test_bad_words_are_answered(toy: Manifest, tmp_path: Path, command: Command) -> None:
+    train = ["train", str(toy.root), "--out", "run"]
+    refused(command("train", "--out", "run"), "Give it as: bestiary")
+    refused(command("train", "nowhere", "--out", "run"), "nowhere", "ltds data build bestiary")
+    refused(command(*train, "--held-out", "waxx"), "Did you mean 'wax'?")
+    refused(command(*train, "--method", "dcc"), "Did you mean 'dc'?")
+    refused(command(*train, "--set", "optimizer.lrr=1"), "Did you mean 'optimizer.lr'?")
+    refused(command(*train, *QUICK, "--set", "data.batch_size=999"), "data.batch_size")
+    refused(command("trian"), "trian")
+    refused(command("evaluate", "nowhere"), "nowhere")
+    refused(command("report", "."))
+    assert not (tmp_path / "run").exists(), "a refused run leaves nothing behind"
+
+
+def test_a_truncated_image_is_named(toy: Manifest, tmp_path: Path, command: Command) -> None:
+    root = tmp_path / "copy"
+    shutil.copytree(toy.root, root, ignore=shutil.ignore_patterns(".cache"))
+    victim = root / toy.paths[0]
+    victim.write_bytes(victim.read_bytes()[:60])
+    done = command("train", str(root), "--held-out", "wax", "--out", "run", *QUICK)
+    refused(done, Path(toy.paths[0]).name)
+
+
+def test_a_loss_that_explodes_is_a_user_error(toy: Manifest, command: Command) -> None:
+    words = [str(toy.root), "--held-out", "wax", "--out", "run", "--set", "optimizer.lr=1e30"]
+    refused(command("train", *words, *QUICK), "smaller optimizer.lr", "--set optimizer.lr=VALUE")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -100,34 +99,6 @@ def test_quiet_prints_results_only(toy: Manifest, tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     assert "Acc-U" in done.stdout
-
-
-def test_bad_words_are_answered(toy: Manifest, tmp_path: Path) -> None:
-    train = ["train", str(toy.root), "--out", "run"]
-    refused(command("train", "--out", "run", cwd=tmp_path), "Give it as: bestiary")
-    refused(command("train", "nowhere", "--out", "run", cwd=tmp_path), "nowhere", "ltds data build bestiary")
-    refused(command(*train, "--held-out", "waxx", cwd=tmp_path), "Did you mean 'wax'?")
-    refused(command(*train, "--method", "dcc", cwd=tmp_path), "Did you mean 'dc'?")
-    refused(command(*train, "--set", "optimizer.lrr=1", cwd=tmp_path), "Did you mean 'optimizer.lr'?")
-    refused(command(*train, *QUICK, "--set", "data.batch_size=999", cwd=tmp_path), "data.batch_size")
-    refused(command("trian", cwd=tmp_path), "trian")
-    refused(command("evaluate", "nowhere", cwd=tmp_path), "nowhere")
-    refused(command("report", ".", cwd=tmp_path))
-    assert not (tmp_path / "run").exists(), "a refused run leaves nothing behind"
-
-
-def test_a_truncated_image_is_named(toy: Manifest, tmp_path: Path) -> None:
-    root = tmp_path / "copy"
-    shutil.copytree(toy.root, root, ignore=shutil.ignore_patterns(".cache"))
-    victim = root / toy.paths[0]
-    victim.write_bytes(victim.read_bytes()[:60])
-    done = command("train", str(root), "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
-    refused(done, Path(toy.paths[0]).name)
-
-
-def test_a_loss_that_explodes_is_a_user_error(toy: Manifest, tmp_path: Path) -> None:
-    words = [str(toy.root), "--held-out", "wax", "--out", "run", "--set", "optimizer.lr=1e30"]
-    refused(command("train", *words, *QUICK, cwd=tmp_path), "smaller optimizer.lr", "--set optimizer.lr=VALUE")
 
 
 def test_a_fault_of_ours_exits_with_1_and_shows_the_traceback(tmp_path: Path) -> None:
