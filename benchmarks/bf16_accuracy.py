@@ -56,6 +56,11 @@ class EmulatedAutocast(TorchFunctionMode):
         return Rounded.apply(function(*rounded, **(kwargs or {})))
 
 
+def difference(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """bfloat16 minus float32, mean over the runs, in points."""
+    return {m: round(100 * statistics.mean(run["bfloat16"][m] - run["float32"][m] for run in runs), 2) for m in METRICS}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("grid", type=Path)
@@ -77,21 +82,12 @@ def main() -> None:
     runs = []
     for cell in cells_of(grid, words.out, lambda source: Manifest.read(Path(source))):
         run_cell(cell.run.path, cell.config.to_dict(), threads=1)
-        key = (cell.method.split(" (")[0], cell.held_out, cell.seed)
-        pair = {"bfloat16": cell.run.read_metrics()["summary"], "float32": recorded[key]}
-        row = {"method": key[0], "held_out": key[1], "seed": key[2]}
+        row = {"method": cell.config.method_name, "held_out": cell.held_out, "seed": cell.seed}
+        pair = {"bfloat16": cell.run.read_metrics()["summary"], "float32": recorded[tuple(row.values())]}
         runs.append(row | {name: {m: round(pair[name][m], 4) for m in METRICS} for name in pair})
         print(runs[-1], flush=True)
     summary = {
-        method: {
-            metric: round(
-                100
-                * statistics.mean(r["bfloat16"][metric] - r["float32"][metric] for r in runs if r["method"] == method),
-                2,
-            )
-            for metric in METRICS
-        }
-        for method in given["methods"]
+        method: difference([run for run in runs if run["method"] == method]) for method in words.methods.split(",")
     }
     print("bfloat16 minus float32, points:", json.dumps(summary, indent=1))
     if words.record:

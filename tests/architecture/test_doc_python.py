@@ -22,8 +22,14 @@ from ltds.bestiary import NAMES, render
 from ltds.core.rng import numpy_generator
 
 SMALL_BESTIARY = {"n_max": 4, "n_min": 1, "val_per_pair": 1, "test_per_pair": 1}
-STEPS = {"schedule.epochs": 1, "schedule.steps_per_epoch": 1, "data.batch_size": 8, "run.threads": 1}
-SHORT = {**STEPS, "data.size": 16, "backbone.name": "tiny"}
+SHORT = {
+    "schedule.epochs": 1,
+    "schedule.steps_per_epoch": 1,
+    "data.batch_size": 8,
+    "data.size": 16,
+    "backbone.name": "tiny",
+    "run.threads": 1,
+}
 Values = dict[str, Any]
 Run = Callable[..., Values]
 

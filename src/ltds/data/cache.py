@@ -36,6 +36,7 @@ MOST_FILES, FEWEST_IMAGES = 64, 32  # files of pixels, which stay open; images i
 WORTH_PROCESSES = 2**24  # bytes of image files: fewer take half a second to decode, too little for more processes
 SHOWN = 10
 BYTES = np.dtype(np.uint8)
+IndexAndPixels = tuple[NDArray[np.int64], list[OpenFile]]
 
 
 class ImageCache:
@@ -121,7 +122,7 @@ def _files(rows: int) -> list[tuple[str, slice]]:
     return [(f"pixels-{i:05d}.u8", slice(first, min(first + length, rows))) for i, first in enumerate(firsts)]
 
 
-def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list[OpenFile]] | None:
+def _read(folder: Path, source: str, rows: int) -> IndexAndPixels | None:
     """Index and files of pixels, or None where there is no complete and current cache."""
     files = _files(rows)
     try:
@@ -147,7 +148,7 @@ def _read(folder: Path, source: str, rows: int) -> tuple[NDArray[np.int64], list
 
 def _build(
     manifest: Manifest, size: int, folder: Path, source: str, processes: int, progress: Progress
-) -> tuple[NDArray[np.int64], list[OpenFile]]:
+) -> IndexAndPixels:
     """Make the folder under a temporary name and rename it when complete, so that nobody reads half a cache.
 
     Processes that have opened the files of an old cache keep them. Whoever finishes after another builder takes that
