@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from ltds.core.config import nested, parse
 from ltds.core.errors import ConfigError, nearest
@@ -36,7 +37,8 @@ def build_data(
     parameters = inspect.signature(builder).parameters
     _check_inputs(dataset, inputs, {name: p for name, p in parameters.items() if name not in _GIVEN})
     config = config_type(builder)
-    given = {name: Path(value) if _is_path(builder, name) else value for name, value in inputs.items()}
+    hints = get_type_hints(builder)
+    given = {name: _as_paths(value, hints.get(name)) for name, value in inputs.items()}
     if config is not None:
         given["config"] = parse(config, nested(settings or {}))
     elif settings:
@@ -60,5 +62,10 @@ def _check_inputs(dataset: str, inputs: Mapping[str, Any], parameters: Mapping[s
         raise ConfigError(f"Expected {wanted} for the dataset '{dataset}', but got none. Add it.", arguments=missing)
 
 
-def _is_path(builder: Any, name: str) -> bool:
-    return get_type_hints(builder).get(name) is Path
+def _as_paths(value: Any, hint: Any) -> Any:
+    """Text as a path where the builder wants one: Path, or Path | None; or several, such as Sequence[Path]."""
+    if hint is Path or get_args(hint) == (Path, NoneType):
+        return Path(value) if isinstance(value, str) else value
+    if get_args(hint) == (Path,):
+        return [Path(one) for one in ([value] if isinstance(value, str | Path) else value)]
+    return value

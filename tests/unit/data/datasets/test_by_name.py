@@ -25,6 +25,24 @@ def test_it_builds_as_the_command_does(photos: Path, tmp_path: Path) -> None:
     assert ltds.Manifest.read(tmp_path / "made").checksum == made.checksum
 
 
+@pytest.mark.parametrize("several", [True, False], ids=["a list of texts", "one text"])
+def test_text_is_taken_for_every_path(photos: Path, tmp_path: Path, several: bool) -> None:
+    images = sorted(photos.rglob("*.png"))
+    kinds = sorted({image.parent.name for image in images})
+    lines = [f"{i.relative_to(photos)} {kinds.index(i.parent.name)} {i.parent.parent.name}" for i in images]
+    (tmp_path / "images.txt").write_text("\n".join(lines))
+    (tmp_path / "names.txt").write_text("\n".join(kinds))
+    files = str(tmp_path / "images.txt")
+    made = ltds.build_data(
+        "lists",
+        source=str(photos),
+        files=[files] if several else files,
+        classes=str(tmp_path / "names.txt"),
+        out=str(tmp_path / "made"),
+    )
+    assert (len(made), made.classes, made.domains) == (len(images), tuple(kinds), ("ink", "oil", "wax"))
+
+
 @pytest.mark.parametrize(
     ("dataset", "inputs", "said"),
     [
