@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from ltds.engine.config import RunConfig, resolve
 from ltds.engine.identity import identity
 from ltds.engine.recipe_line import GivenAndConfig, recipe_line
 
+# (dataset, settings of all runs, domains held out in turn) -> the settings of each method's runs that these leave open
+Plan = Callable[[Manifest, Mapping[str, Any], Sequence[str]], Mapping[str, Mapping[str, Any]]]
 PLAIN = ""  # the name of the only variant, where a grid defines none
 
 
@@ -92,13 +94,15 @@ def cells_of(
     open_data: Callable[[str], Manifest],
     trust: Iterable[str] | None = None,
     say: Callable[[str], object] = lambda line: None,
+    plan: Plan | None = None,
 ) -> list[GridCell]:
     """Every run of the grid, ordered by seed, then domain, so that the first results cover the whole table.
 
     All mistakes in all of them are reported at once, before anything is trained. `trust`: for a grid from a file, the
     modules outside ltds that may be imported; None: the caller wrote the grid. `say` gets a line for each dataset whose
-    recipe sets something.
+    recipe sets something. `plan` chooses what the grid leaves open; by default it has its usual value.
     """
+    planned: dict[str, Mapping[str, Mapping[str, Any]]] = {}
     opened: dict[str, Manifest] = {}
     settled: dict[str, dict[tuple[str, str], GivenAndConfig]] = {}
     variants = grid.variants or {PLAIN: {}}
@@ -110,12 +114,16 @@ def cells_of(
             source = settings.get("data", {}).get("root", grid.data)
             manifest = opened.setdefault(source, opened.get(source) or open_data(source))
             fixed_domain = settings.get("data", {}).get("held_out")
-            for domain in _domains(grid, manifest) if fixed_domain is None else (fixed_domain,):
+            domains = _domains(grid, manifest) if fixed_domain is None else (fixed_domain,)
+            if plan is not None and variant not in planned:
+                planned[variant] = plan(manifest, settings, domains)
+            for domain in domains:
                 for method in grid.methods:
                     layer = _layer(manifest, domain, method, seed)
                     of_method = {"method": grid.by_method.get(method, {})}
                     try:
-                        config = resolve(settings, of_method, layer, dataset=manifest, trust=trust)
+                        chosen = planned.get(variant, {}).get(method, {})
+                        config = resolve(chosen, settings, of_method, layer, dataset=manifest, trust=trust)
                         cells.append(GridCell(_run_directory(out, config, manifest), config, variant))
                         given = merge(settings, of_method)
                         settled.setdefault(source, {}).setdefault((variant, method), (given, config))

@@ -30,6 +30,14 @@ def benchmark(
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="A setting for all runs, NAME=VALUE. May be repeated.")
     ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="For images of your own: choose network, image size, batch, learning rate and length for them, as "
+            "'ltds train' does; the same for every method.",
+        ),
+    ] = False,
     jobs: Annotated[
         int,
         typer.Option(
@@ -56,6 +64,8 @@ def benchmark(
 
     Example: ltds benchmark --data bestiary --methods agg,bsce,ltds --seeds 0,1,2 --out runs/mine
 
+    Example: ltds benchmark --data photos --methods agg,bsce,ltds --plan --out runs/compare
+
     If it is stopped, the same command continues it. If a run fails, this is recorded, and the other runs continue.
     """
     if status is not None:
@@ -73,8 +83,22 @@ def benchmark(
     wanted = _grid(grid, given)
     folder = out or Path("runs") / (grid.stem if grid else "benchmark")
     trusted = [*modules_named(given), *(trust or [])]
-    cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN), trusted, SCREEN.say)
+    if plan:
+        cells = _planned(wanted, folder, trusted)
+    else:
+        cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN), trusted, SCREEN.say)
     run_grid(cells, folder, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
+
+
+def _planned(grid: Grid, folder: Path, trusted: list[str]) -> list[GridCell]:
+    """The cells, with what the grid leaves open chosen for the images; a folder of images becomes a dataset first."""
+    from ltds.benchmark.grid import cells_of
+    from ltds.data.datasets.raw import open_or_build
+    from ltds.planning.comparison import plan_comparison
+
+    by_method = {name: grid.by_method.get(name, {}) for name in grid.methods}
+    plan = partial(plan_comparison, by_method=by_method, progress=SCREEN, say=SCREEN.say)
+    return cells_of(grid, folder, partial(open_or_build, progress=SCREEN), trusted, SCREEN.say, plan)
 
 
 def _given(data: str, methods: str, held_out: str, seeds: str, overrides: list[str]) -> dict[str, Any]:

@@ -68,20 +68,17 @@ def plan_run(
     facts = dataset_facts(manifest, held_out)
     on_cpu = choose_device(given.get("run", {}).get("device", "auto")).type == "cpu"
     network = choose_network(
-        manifest, given, budget, on_cpu=on_cpu, images=_needs_images(given), progress=progress, say=say
+        manifest, given, budget, on_cpu=on_cpu, images=needs_images(given), progress=progress, say=say
     )
-    choices = _choices(manifest, facts, given, network, on_cpu)
-    folder = {"data": {"root": str(manifest.root.resolve())}}
+    method = _method_choice(manifest, facts, given, network.learning)
+    name = method.settings.get("method.name") or _method_name(given)
+    choices = [method, *shared_choices(facts, given, network, find_method(name).method.batches_per_step, on_cpu)]
 
     def settle(steps: Choice | None) -> tuple[RunPlan, RunConfig]:
-        plan = RunPlan((*choices, *([steps] if steps else [])))
-        schedule = resolve(plan.layer, given, folder, dataset=manifest).schedule
-        averaging = choose.choose_averaging(given, schedule.epochs * schedule.steps_per_epoch, network.learning)
-        plan = RunPlan((*plan.choices, *([averaging] if averaging else [])))
-        return plan, resolve(plan.layer, given, folder, dataset=manifest)
+        return settled(manifest, given, choices, steps, network.learning)
 
-    wanted = _wanted_steps(facts, given, settle(None)[1], network.learning)
-    _, trial = settle(_steps_choice(given, wanted, ""))
+    wanted = wanted_steps(facts, given, settle(None)[1], network.learning)
+    _, trial = settle(steps_choice(given, wanted, ""))
     say("Measuring a few steps ...")
     session = assemble(trial, manifest, progress)
     timing, val, test = measure(session), len(session.rows("val")), len(session.rows("test"))
@@ -89,38 +86,46 @@ def plan_run(
     del session
     left = (budget - network.seconds) / runs
     steps, reason = _affordable(wanted, timing, left, (val, test), whole)
-    plan, config = settle(_steps_choice(given, steps, reason))
+    plan, config = settle(steps_choice(given, steps, reason))
     total = round(config.schedule.epochs * config.schedule.steps_per_epoch * whole)
     seconds = runs * timing.run(total, config.schedule.epochs, val, test)
     return replace(plan, steps=total, seconds_per_step=timing.step, seconds=seconds), config
 
 
-def _choices(
-    manifest: Manifest, facts: DatasetFacts, given: Given, network: ChosenNetwork, on_cpu: bool
+def settled(
+    manifest: Manifest, given: Given, choices: list[Choice], steps: Choice | None, learning: Learning
+) -> tuple[RunPlan, RunConfig]:
+    """The plan of these choices, the length and an averaging that suits it; and the settings of the run."""
+    folder = {"data": {"root": str(manifest.root.resolve())}}
+    plan = RunPlan((*choices, *([steps] if steps else [])))
+    schedule = resolve(plan.layer, given, folder, dataset=manifest).schedule
+    averaging = choose.choose_averaging(given, schedule.epochs * schedule.steps_per_epoch, learning)
+    plan = RunPlan((*plan.choices, *([averaging] if averaging else [])))
+    return plan, resolve(plan.layer, given, folder, dataset=manifest)
+
+
+def shared_choices(
+    facts: DatasetFacts, given: Given, network: ChosenNetwork, batches_per_step: int, on_cpu: bool
 ) -> list[Choice]:
-    """All choices except the number of steps and the averaging."""
+    """All choices except the method, the number of steps and the averaging."""
     learning, backbone = network.learning, network.choice
-    method = _method_choice(manifest, facts, given, learning)
     size = choose.choose_size(facts, given, learning, on_cpu)
     if size is not None and backbone is not None and learning == "scratch":
         stem = choose.choose_stem(size.settings["data.size"])
         backbone = replace(backbone, settings={**backbone.settings, **stem})
-    name = method.settings.get("method.name") or _method_name(given)
-    times = find_method(name).method.batches_per_step
-    others = (
+    choices = (
         backbone,
         size,
-        choose.choose_batch(facts, given, times, learning, on_cpu),
+        choose.choose_batch(facts, given, batches_per_step, learning, on_cpu),
         choose.choose_optimizer(given, learning),
     )
-    return [method, *(choice for choice in others if choice is not None)]
+    return [choice for choice in choices if choice is not None]
 
 
 def _method_choice(manifest: Manifest, facts: DatasetFacts, given: Given, learning: Learning) -> Choice:
     name = _method_name(given)
     if name:
-        extra = choose.choose_method_settings(name, given, learning)
-        return Choice("method", {**extra, **_table(manifest, name, given)}, name, "as you asked")
+        return Choice("method", settings_of_method(manifest, name, given, learning), name, "as you asked")
     asked = given.get("semantics", {}).get("table")
     found = FoundEmbeddings("as you asked") if asked else find_embeddings(manifest)
     name, reason = choose.choose_method(facts, found.source)
@@ -132,14 +137,14 @@ def _method_choice(manifest: Manifest, facts: DatasetFacts, given: Given, learni
     return Choice("method", settings, name, reason)
 
 
-def _table(manifest: Manifest, name: str, given: Given) -> dict[str, Any]:
-    """Class embeddings for a method that the user chose: made if it uses them and the dataset has none."""
-    entry = find_method(name)
+def settings_of_method(manifest: Manifest, name: str, given: Given, learning: Learning) -> dict[str, Any]:
+    """Settings for a method that the user chose; class embeddings are made if it uses them and the dataset has none."""
+    settings = choose.choose_method_settings(name, given, learning)
     layer = merge({"data": {"root": str(manifest.root)}}, given, {"method": {"name": name}})
-    if given.get("semantics", {}).get("table") or not entry.method.uses_embeddings(resolve(layer).method):
-        return {}
+    if given.get("semantics", {}).get("table") or not find_method(name).method.uses_embeddings(resolve(layer).method):
+        return settings
     table = find_embeddings(manifest).table
-    return {"semantics.table": table} if table else {}
+    return {**settings, "semantics.table": table} if table else settings
 
 
 def _method_name(given: Given) -> str:
@@ -147,7 +152,7 @@ def _method_name(given: Given) -> str:
     return str(method.get("name", "") if isinstance(method, Mapping) else method)
 
 
-def _needs_images(given: Given) -> bool:
+def needs_images(given: Given) -> bool:
     """Whether the user's method works inside a network for images: MixStyle mixes its feature maps."""
     name, own = _method_name(given), given.get("method", {})
     if not name:
@@ -156,7 +161,7 @@ def _needs_images(given: Given) -> bool:
     return bool(mixing.get("p") if isinstance(mixing, Mapping) else mixing)
 
 
-def _wanted_steps(facts: DatasetFacts, given: Given, config: RunConfig, learning: Learning) -> int:
+def wanted_steps(facts: DatasetFacts, given: Given, config: RunConfig, learning: Learning) -> int:
     """Steps that suit the number of images, without a look at the time; what the user gives is kept."""
     schedule = given.get("schedule", {})
     per_step = facts.sources * config.data.batch_size
@@ -180,7 +185,7 @@ def _affordable(
     return FEWEST_STEPS, f"the fewest that make sense: the time ({time} for this run) is too short"
 
 
-def _steps_choice(given: Given, steps: int, reason: str) -> Choice | None:
+def steps_choice(given: Given, steps: int, reason: str) -> Choice | None:
     """The schedule that makes this many steps, or nearly, with what the user gives."""
     schedule = given.get("schedule", {})
     if "epochs" in schedule and "steps_per_epoch" in schedule:

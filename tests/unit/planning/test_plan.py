@@ -256,10 +256,10 @@ def test_what_is_trained(
 
 
 def test_mixstyle_needs_images() -> None:
-    assert plan._needs_images({"method": {"name": "mixstyle"}})
-    assert plan._needs_images({"method": {"name": "agg", "mixstyle": {"p": 0.1}}})
-    assert not plan._needs_images({"method": {"name": "agg"}})
-    assert not plan._needs_images({})
+    assert plan.needs_images({"method": {"name": "mixstyle"}})
+    assert plan.needs_images({"method": {"name": "agg", "mixstyle": {"p": 0.1}}})
+    assert not plan.needs_images({"method": {"name": "agg"}})
+    assert not plan.needs_images({})
 
 
 def test_the_features_fit_into_the_time() -> None:

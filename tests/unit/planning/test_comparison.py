@@ -1,0 +1,81 @@
+"""The plan of a comparison: the same for every method, the same again when the grid is continued, and never imposed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ltds.benchmark.grid import Grid, cells_of
+from ltds.core.config import parse
+from ltds.core.errors import ConfigError
+from ltds.data.manifest import Manifest
+from ltds.planning import network
+from ltds.planning.comparison import plan_comparison
+
+METHODS = ("agg", "ltds", "daml")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_pretrained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "pretrained_is_installed", lambda: False)
+
+
+def planned(manifest: Manifest, **given: Any) -> dict[str, dict[str, Any]]:
+    return plan_comparison(manifest, given, manifest.domains, by_method={name: {} for name in METHODS})
+
+
+def test_only_settings_of_the_methods_differ(toy: Manifest) -> None:
+    plans = planned(toy, run={"device": "cpu"})
+    assert list(plans) == list(METHODS)
+    shared = [{group: table for group, table in plan.items() if group != "method"} for plan in plans.values()]
+    assert shared[0] == shared[1] == shared[2]
+    assert plans["ltds"]["method"] == {"temperature": 0.2}
+    # The fewest training images of a source, in any of the three tasks, shared by the two batches of a step of daml.
+    assert shared[0]["data"]["batch_size"] == toy.counts("train").sum(axis=1).min() // 2
+    assert shared[0]["backbone"]["name"] == "resnet10"
+    assert shared[0]["averaging"]["name"] == "ema"
+
+
+def test_what_the_user_gives_is_kept(toy: Manifest) -> None:
+    given = {"data": {"batch_size": 3, "size": 24}, "schedule": {"epochs": 2, "steps_per_epoch": 5}}
+    own = {"agg": {}, "ltds": {"temperature": 0.5}}
+    plans = plan_comparison(toy, given, ["ink"], by_method=own)
+    grid = parse(
+        Grid, {"data": "toy", "methods": ["agg", "ltds"], "settings": given, "by_method": {"ltds": own["ltds"]}}
+    )
+    cells = cells_of(grid, Path("out"), lambda _: toy, plan=lambda *_: plans)
+    assert {cell.config.data.batch_size for cell in cells} == {3}
+    assert {cell.config.data.size for cell in cells} == {24}
+    assert {cell.config.schedule.epochs * cell.config.schedule.steps_per_epoch for cell in cells} == {10}
+    assert {cell.config.averaging.name for cell in cells} == {"ema"}
+    assert {cell.config.to_dict()["method"]["temperature"] for cell in cells if cell.method == "ltds"} == {0.5}
+
+
+def test_the_same_grid_gets_the_same_runs_again(toy: Manifest) -> None:
+    grid = parse(Grid, {"data": "toy", "methods": METHODS, "seeds": [0, 1]})
+    said: list[str] = []
+    plan = partial(plan_comparison, by_method={name: {} for name in METHODS}, say=said.append)
+    first, again = (cells_of(grid, Path("out"), lambda _: toy, plan=plan) for _ in range(2))
+    assert [cell.run.path for cell in first] == [cell.run.path for cell in again]
+    assert len(first) == 3 * 3 * 2
+    assert sum("the same for every method" in line for line in said) == 2, "once for each grid, not for each seed"
+    unplanned = cells_of(grid, Path("out"), lambda _: toy)
+    assert not {cell.run.path for cell in first} & {cell.run.path for cell in unplanned}
+
+
+def test_a_method_that_works_on_images_decides_for_all(toy: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "pretrained_is_installed", lambda: True)
+    given = {"run": {"device": "cpu"}}
+    plans = plan_comparison(toy, given, ["ink"], by_method={"agg": {}, "mixstyle": {}})
+    assert plans["agg"]["backbone"] == plans["mixstyle"]["backbone"]
+    assert plans["agg"]["backbone"]["weights"] == "imagenet"
+    assert "features" not in plans["agg"]["data"]
+
+
+def test_a_dataset_with_a_recipe_is_not_planned(toy: Manifest) -> None:
+    with pytest.raises(ConfigError, match=r"Expected argument 'plan' only for .* but 'bestiary' has a recipe"):
+        planned(replace(toy, name="bestiary"))
