@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -138,6 +139,18 @@ def test_targets_of_make_exist() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     named = {match.split("make ")[1] for match in find(r"(?:`|^ *)make [a-z-]+(?=`| +#| *$)", pages)}
     assert named - targets == set()
+
+
+def test_every_command_was_run() -> None:
+    """Running them all takes half an hour, so `benchmarks/run_docs.py` does it and keeps a record."""
+    record = json.loads((ROOT / "results" / "doc_commands.json").read_text(encoding="utf-8"))
+    ran = {(page, one["command"]) for page, kept in record["pages"].items() for one in kept["commands"]}
+    failed = {one["command"] for kept in record["pages"].values() for one in kept["commands"] if one["outcome"] != "ok"}
+    of_pages = {(c.where.split(":")[0], shlex.join(("ltds", *c.words))) for c in COMMANDS if c.whole}
+    remedy = "run `python benchmarks/run_docs.py --work DIR --record results/doc_commands.json --pages PAGE`"
+    assert of_pages - ran == set(), f"never run: {remedy}"
+    assert ran - of_pages == set(), f"no longer on the pages: {remedy}"
+    assert failed == set()
 
 
 def test_what_is_taken_for_a_command() -> None:
