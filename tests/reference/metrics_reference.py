@@ -113,8 +113,11 @@ def spread(values):
     return math.sqrt(sum((v - middle) ** 2 for v in values) / len(values))
 
 
-def balanced_threshold(right, unknown, caution):
-    """The lowest score where caution x the share of `right` below it is nearest to the share of `unknown` not below."""
+def balanced_threshold(right, unknown, caution, fewest):
+    """The lowest score where caution x the share of `right` below it is nearest to the share of `unknown` not below.
+
+    At least the percentile `fewest` of `right`.
+    """
     best, threshold = math.inf, None
     for t in sorted({*right, *unknown}):
         rejected = Fraction(sum(s < t for s in right), len(right))
@@ -122,7 +125,7 @@ def balanced_threshold(right, unknown, caution):
         gap = abs(caution * rejected - accepted)
         if gap < best:
             best, threshold = gap, t
-    return threshold
+    return max(threshold, percentile(right, fewest))
 
 
 def class_mean_accuracy(predicted, labels, classes):
@@ -176,7 +179,7 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
 
     accepted = [known_answer(val_logits[i])[1] for i in used if known_answer(val_logits[i])[0] == val_labels[i]]
     unknown = [known_answer(val_logits[i], val_labels[i])[1] for i in used]
-    threshold = balanced_threshold(accepted, unknown, 2) if accepted else None
+    threshold = balanced_threshold(accepted, unknown, 2, 8) if accepted else None
 
     def known_h(chosen, t):
         """H when an image is unknown if the softened confidence in its best known class is below t."""

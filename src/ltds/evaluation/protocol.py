@@ -14,7 +14,7 @@ from ltds.evaluation.class_groups import SHOTS, class_rows, group_accuracies, kn
 from ltds.evaluation.openset import OpenSetScores
 from ltds.evaluation.table import PredictionTable
 
-VERSION = 4
+VERSION = 5
 H_RULES = ("oracle", "fixed", "best", "softmax5")
 
 

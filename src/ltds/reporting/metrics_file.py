@@ -44,7 +44,7 @@ class PairMetrics(_MetricsModel):
 class RunMetrics(_MetricsModel):
     """The entries of metrics.json that a report reads. Fractions are in 0..1; None means undefined, never 0."""
 
-    version: Literal[4]
+    version: Literal[5]
     task: TaskNames
     summary: dict[str, MetricValue | None]
     choices: dict[str, dict[str, Any]] = {}
@@ -64,7 +64,7 @@ def read_metrics(directory: RunDirectory, task: Task) -> RunMetrics:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise CheckpointError(
-            expected(f"'{file}'", "metrics of version 4", f"{where}: {first['msg']}", remedy)
+            expected(f"'{file}'", "metrics of version 5", f"{where}: {first['msg']}", remedy)
         ) from error
     mismatch = _mismatch(metrics, task)
     if mismatch:

@@ -163,6 +163,16 @@ def test_the_fixed_threshold_by_hand():
     assert openset.struck_out_threshold(logits, labels + 1, 1.0) is None, "no image is right"
 
 
+def test_some_of_the_correct_images_are_always_rejected():
+    """Struck-out images score 1/2, correct ones more: the balance alone would reject none."""
+    logits = np.column_stack([np.linspace(3.0, 6.0, 26), np.zeros((26, 2))])
+    labels = np.zeros(26, dtype=np.int64)
+    right = openset.softened_confidence(logits, 1.0)
+    assert right.min() > openset.softened_confidence(logits[:, 1:], 1.0).max()
+    threshold = openset.struck_out_threshold(logits, labels, 1.0)
+    assert threshold == pytest.approx(right[2]), "the 8th percentile: two of 26 are below"
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_fixed_threshold_is_that_of_slow_loops(seed):
@@ -174,7 +184,7 @@ def test_the_fixed_threshold_is_that_of_slow_loops(seed):
     right = [max(v) for v, y in zip(values, labels, strict=True) if slow.first_argmax(v) == y]
     struck = [[v / temperature for c, v in enumerate(row) if c != y] for row, y in zip(logits, labels, strict=True)]
     unknown = [max(slow.softmax(row)) for row in struck]
-    assert threshold == (pytest.approx(slow.balanced_threshold(right, unknown, 2)) if right else None)
+    assert threshold == (pytest.approx(slow.balanced_threshold(right, unknown, 2, 8)) if right else None)
 
 
 def test_the_best_possible_h_is_never_below_any_threshold():

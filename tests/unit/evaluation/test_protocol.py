@@ -118,7 +118,7 @@ def test_task_choices_and_tables():
     rng = np.random.default_rng(0)
     test, val = table(rng, 200), table(rng, 100)
     result = dumped(compute_metrics(test, val, make_task()))
-    assert result["version"] == 4
+    assert result["version"] == 5
     assert result["task"] == {
         "name": "toy",
         "held_out": "b",

@@ -57,7 +57,7 @@ def some_metrics(task: Task, summary: dict[str, float | None], rng: np.random.Ge
     oracle = {"rule": "best of 10 thresholds", "split": "test", "oracle": True, "threshold": 0.4, "why": None}
     fixed = {"rule": "5th percentile", "split": "val", "oracle": False, "threshold": 0.2, "why": None}
     return {
-        "version": 4,
+        "version": 5,
         "task": {"name": task.name, "held_out": task.held_out, "domains": list(DOMAINS), "classes": len(CLASSES)},
         "choices": {
             "model": {"rule": "best mean validation accuracy", "split": "val"},

@@ -50,10 +50,10 @@ def test_an_unfinished_run_is_named_with_the_command_that_finishes_it(make_run, 
         ("{", "valid JSON"),
         ("[]", "JSON object"),
         ("{}", "version: Field required"),
-        ('{"version": 4}', "version"),
-        ('{"version": 4, "task": {"name": "toy", "held_out": "photo"}, "summary": {"acc": NaN}}', "summary.acc"),
-        ('{"version": 4, "task": {"name": "toy", "held_out": "photo"}, "summary": {"acc": 43.2}}', "summary.acc"),
-        ('{"version": 4, "task": {"name": "toy", "held_out": "art"}, "summary": {}}', "'art' held out"),
+        ('{"version": 5}', "version"),
+        ('{"version": 5, "task": {"name": "toy", "held_out": "photo"}, "summary": {"acc": NaN}}', "summary.acc"),
+        ('{"version": 5, "task": {"name": "toy", "held_out": "photo"}, "summary": {"acc": 43.2}}', "summary.acc"),
+        ('{"version": 5, "task": {"name": "toy", "held_out": "art"}, "summary": {}}', "'art' held out"),
         (None, "not evaluated"),
     ],
 )
@@ -132,7 +132,7 @@ def test_a_ruined_folder_still_gives_every_format_and_says_what_is_wrong(make_ru
     make_run("dc", dataset="other")
     (make_run("late") / "DONE").unlink()
     (make_run("binary") / "config.toml").write_bytes(b"\xff\x00\xfe")
-    (make_run("cut") / "metrics.json").write_text('{"version": 4, "task": ')
+    (make_run("cut") / "metrics.json").write_text('{"version": 5, "task": ')
     folder = make_run("folder") / "metrics.json"
     folder.unlink()
     folder.mkdir()
