@@ -79,6 +79,14 @@ def choose_optimizer(given: Given, learning: Learning) -> Choice | None:
     return Choice("learning", settings, f"sgd, learning rate {lr:g}", reason)
 
 
+def choose_precision(given: Given, on_cpu: bool) -> Choice | None:
+    """On a GPU, half precision where it has it. Elsewhere float32, as accuracy is measured in it."""
+    if on_cpu or "precision" in given.get("run", {}):
+        return None
+    reason = "the network computes in bfloat16 if the GPU has it, which is faster; weights and losses stay float32"
+    return Choice("precision", {"run.precision": "auto"}, "auto", reason)
+
+
 def choose_averaging(given: Given, steps: int, learning: Learning) -> Choice | None:
     """An average over about the last tenth of the steps: the default's hundred steps are too many for a short run.
 

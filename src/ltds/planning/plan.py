@@ -118,6 +118,7 @@ def shared_choices(
         size,
         choose.choose_batch(facts, given, batches_per_step, learning, on_cpu),
         choose.choose_optimizer(given, learning),
+        choose.choose_precision(given, on_cpu),
     )
     return [choice for choice in choices if choice is not None]
 

@@ -255,6 +255,17 @@ def test_what_is_trained(
     assert network.choose_network(toy, given, 600, on_cpu=on_cpu).learning == learning
 
 
+def test_half_precision_is_for_gpus() -> None:
+    chosen = choose.choose_precision({}, on_cpu=False)
+    assert chosen is not None
+    assert chosen.settings == {"run.precision": "auto"}
+    assert choose.choose_precision({}, on_cpu=True) is None
+    assert choose.choose_precision({"run": {"precision": "float32"}}, on_cpu=False) is None
+    chosen_network = network.ChosenNetwork(None, "pretrained")
+    choices = {c.what for c in plan.shared_choices(FACTS, {}, chosen_network, 1, on_cpu=False)}
+    assert choices == {"image size", "batch", "learning", "precision"}
+
+
 def test_mixstyle_needs_images() -> None:
     assert plan.needs_images({"method": {"name": "mixstyle"}})
     assert plan.needs_images({"method": {"name": "agg", "mixstyle": {"p": 0.1}}})
