@@ -75,10 +75,10 @@ def test_from_a_check_to_a_final_model(command: Command, photos: Path, tmp_path:
 def test_methods_are_compared_on_a_folder(command: Command, photos: Path, tmp_path: Path) -> None:
     words = ["benchmark", "--data", "my photos", "--methods", "agg,bsce", "--held-out", "site 0", "--seeds", "0"]
     settings = ["--out", "c", "--jobs", "1", *SHORT[:-2], "--set", "run.device=cpu"]
-    refused(command(*words, *settings), "Or add --plan, which builds it")
+    refused(command(*words, *settings), "Or add --plan, which builds the dataset")
     done = command(*words, *settings, "--plan")
     assert done.returncode == 0, done.stderr
-    assert "Chosen for these images, the same for every method" in done.stderr
+    assert "Chosen for the images of my photos, for all runs" in done.stderr
     runs = [RunDirectory(path) for path in (tmp_path / "c" / "runs").iterdir()]
     assert [run.done for run in runs] == [True, True]
     assert {run.read_config()["averaging"]["name"] for run in runs} == {"ema"}

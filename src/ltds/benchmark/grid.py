@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import Field, NonNegativeInt, model_validator
 
@@ -18,8 +19,6 @@ from ltds.engine.config import RunConfig, resolve
 from ltds.engine.identity import identity
 from ltds.engine.recipe_line import GivenAndConfig, recipe_line
 
-# (dataset, settings of all runs, domains held out in turn) -> the settings of each method's runs that these leave open
-Plan = Callable[[Manifest, Mapping[str, Any], Sequence[str]], Mapping[str, Mapping[str, Any]]]
 PLAIN = ""  # the name of the only variant, where a grid defines none
 
 
@@ -88,54 +87,117 @@ def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
     return parse(Grid, merge(tables, given))
 
 
+class GridPlan(Protocol):
+    """Chooses what a grid leaves open for the images of a dataset."""
+
+    def __call__(
+        self,
+        manifest: Manifest,
+        given: Mapping[str, Any],
+        by_method: Mapping[str, Mapping[str, Any]],
+        variants: Sequence[Mapping[str, Any]],
+        domains: Sequence[str],
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """The chosen settings of each method's runs. `given`, `by_method`, `variants`: those of the grid."""
+        ...
+
+
+class _GridVariant(NamedTuple):
+    """A variant's own settings, these on top of the grid's, its dataset, and the domains to hold out in turn."""
+
+    changes: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    source: str
+    domains: tuple[str, ...]
+
+
+class _Resolved(NamedTuple):
+    """The cells, the mistakes by their message, and the runs on each dataset as `recipe_line` wants them."""
+
+    cells: list[GridCell]
+    problems: dict[str, LtdsError]
+    runs: dict[str, dict[tuple[str, str], GivenAndConfig]]
+
+
 def cells_of(
     grid: Grid,
     out: Path,
     open_data: Callable[[str], Manifest],
     trust: Iterable[str] | None = None,
     say: Callable[[str], object] = lambda line: None,
-    plan: Plan | None = None,
+    plan: GridPlan | None = None,
 ) -> list[GridCell]:
     """Every run of the grid, ordered by seed, then domain, so that the first results cover the whole table.
 
-    All mistakes in all of them are reported at once, before anything is trained. `trust`: for a grid from a file, the
-    modules outside ltds that may be imported; None: the caller wrote the grid. `say` gets a line for each dataset whose
-    recipe sets something. `plan` chooses what the grid leaves open; by default it has its usual value.
+    All mistakes in all of them are reported at once, before anything is planned or trained. `trust`: for a grid from a
+    file, the modules outside ltds that may be imported; None: the caller wrote the grid. `say` gets a line for each
+    dataset whose recipe sets something. `plan` chooses what the grid leaves open; by default it has its usual value.
     """
-    planned: dict[str, Mapping[str, Mapping[str, Any]]] = {}
     opened: dict[str, Manifest] = {}
-    settled: dict[str, dict[tuple[str, str], GivenAndConfig]] = {}
-    variants = grid.variants or {PLAIN: {}}
-    cells: list[GridCell] = []
-    problems: dict[str, LtdsError] = {}
-    for seed in grid.seeds:
-        for variant, changes in variants.items():
-            settings = merge(grid.settings, changes)
-            source = settings.get("data", {}).get("root", grid.data)
-            manifest = opened.setdefault(source, opened.get(source) or open_data(source))
-            fixed_domain = settings.get("data", {}).get("held_out")
-            domains = _domains(grid, manifest) if fixed_domain is None else (fixed_domain,)
-            if plan is not None and variant not in planned:
-                planned[variant] = plan(manifest, settings, domains)
-            for domain in domains:
-                for method in grid.methods:
-                    layer = _layer(manifest, domain, method, seed)
-                    of_method = {"method": grid.by_method.get(method, {})}
-                    try:
-                        chosen = planned.get(variant, {}).get(method, {})
-                        config = resolve(chosen, settings, of_method, layer, dataset=manifest, trust=trust)
-                        cells.append(GridCell(_run_directory(out, config, manifest), config, variant))
-                        given = merge(settings, of_method)
-                        settled.setdefault(source, {}).setdefault((variant, method), (given, config))
-                    except LtdsError as error:
-                        problems[f"{method}: {error}"] = error
-    if problems:
-        arguments = dict.fromkeys(argument for error in problems.values() for argument in error.arguments)
-        raise ConfigError(listing(list(problems)), arguments=arguments)
-    for source, runs in settled.items():
+    variants = {name: _variant(grid, changes, opened, open_data) for name, changes in _variants(grid).items()}
+    found = _resolve(grid, out, variants, opened, trust, {})
+    if plan is not None and not found.problems:
+        planned = {source: _planned(grid, plan, manifest, source, variants) for source, manifest in opened.items()}
+        found = _resolve(grid, out, variants, opened, trust, planned)
+    if found.problems:
+        arguments = dict.fromkeys(argument for error in found.problems.values() for argument in error.arguments)
+        raise ConfigError(listing(list(found.problems)), arguments=arguments)
+    for source, runs in found.runs.items():
         if line := recipe_line(opened[source], *runs.values()):
             say(line)
-    return list({cell.run.path: cell for cell in cells}.values())
+    return list({cell.run.path: cell for cell in found.cells}.values())
+
+
+def _variants(grid: Grid) -> Mapping[str, Mapping[str, Any]]:
+    return grid.variants or {PLAIN: {}}
+
+
+def _variant(
+    grid: Grid, changes: Mapping[str, Any], opened: dict[str, Manifest], open_data: Callable[[str], Manifest]
+) -> _GridVariant:
+    settings = merge(grid.settings, changes)
+    data = settings.get("data", {})
+    data = data if isinstance(data, Mapping) else {}  # refused later, with the other mistakes
+    source = data.get("root", grid.data)
+    if source not in opened:
+        opened[source] = open_data(source)
+    held_out = data.get("held_out")
+    return _GridVariant(changes, settings, source, _domains(grid, opened[source]) if held_out is None else (held_out,))
+
+
+def _planned(
+    grid: Grid, plan: GridPlan, manifest: Manifest, source: str, variants: Mapping[str, _GridVariant]
+) -> Mapping[str, Mapping[str, Any]]:
+    """One plan for all variants on a dataset, which then differ in nothing but their own settings."""
+    here = [variant for variant in variants.values() if variant.source == source]
+    domains = list(dict.fromkeys(domain for variant in here for domain in variant.domains))
+    by_method = {name: grid.by_method.get(name, {}) for name in grid.methods}
+    return plan(manifest, grid.settings, by_method, [variant.changes for variant in here], domains)
+
+
+def _resolve(
+    grid: Grid,
+    out: Path,
+    variants: Mapping[str, _GridVariant],
+    opened: Mapping[str, Manifest],
+    trust: Iterable[str] | None,
+    planned: Mapping[str, Mapping[str, Mapping[str, Any]]],
+) -> _Resolved:
+    found = _Resolved([], {}, {})
+    for seed, (name, variant) in itertools.product(grid.seeds, variants.items()):
+        manifest = opened[variant.source]
+        for domain, method in itertools.product(variant.domains, grid.methods):
+            chosen = planned.get(variant.source, {}).get(method, {})
+            of_method = {"method": grid.by_method.get(method, {})}
+            layer = _layer(manifest, domain, method, seed)
+            try:
+                config = resolve(chosen, variant.settings, of_method, layer, dataset=manifest, trust=trust)
+                found.cells.append(GridCell(_run_directory(out, config, manifest), config, name))
+                given = merge(variant.settings, of_method)
+                found.runs.setdefault(variant.source, {}).setdefault((name, method), (given, config))
+            except LtdsError as error:
+                found.problems[f"{method}: {error}"] = error
+    return found
 
 
 def _layer(manifest: Manifest, domain: str, method: str, seed: int) -> dict[str, Any]:
@@ -150,6 +212,8 @@ def _domains(grid: Grid, manifest: Manifest) -> tuple[str, ...]:
             f"Expected held_out to name domains of '{manifest.name}', but got '{unknown[0]}'. "
             f"{nearest(unknown[0], manifest.domains)}"
         )
+    if not grid.held_out and len(manifest.domains) == 1:
+        return ("",)  # nothing would be left to train on
     return grid.held_out or manifest.domains
 
 

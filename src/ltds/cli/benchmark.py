@@ -74,7 +74,9 @@ def benchmark(
     from ltds.benchmark.grid import cells_of
     from ltds.core.trust import modules_named
     from ltds.data.datasets.opening import open_dataset
+    from ltds.data.datasets.raw import open_or_build
     from ltds.engine.tensorboard import require_tensorboard
+    from ltds.planning.comparison import plan_comparison
 
     events = ["run.tensorboard=true"] if tensorboard else []
     if tensorboard:
@@ -83,22 +85,10 @@ def benchmark(
     wanted = _grid(grid, given)
     folder = out or Path("runs") / (grid.stem if grid else "benchmark")
     trusted = [*modules_named(given), *(trust or [])]
-    if plan:
-        cells = _planned(wanted, folder, trusted)
-    else:
-        cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN), trusted, SCREEN.say)
+    chosen = partial(plan_comparison, progress=SCREEN, say=SCREEN.say) if plan else None
+    opening = partial(open_or_build if plan else open_dataset, progress=SCREEN)  # a plan is for images, too
+    cells = cells_of(wanted, folder, opening, trusted, SCREEN.say, chosen)
     run_grid(cells, folder, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
-
-
-def _planned(grid: Grid, folder: Path, trusted: list[str]) -> list[GridCell]:
-    """The cells, with what the grid leaves open chosen for the images; a folder of images becomes a dataset first."""
-    from ltds.benchmark.grid import cells_of
-    from ltds.data.datasets.raw import open_or_build
-    from ltds.planning.comparison import plan_comparison
-
-    by_method = {name: grid.by_method.get(name, {}) for name in grid.methods}
-    plan = partial(plan_comparison, by_method=by_method, progress=SCREEN, say=SCREEN.say)
-    return cells_of(grid, folder, partial(open_or_build, progress=SCREEN), trusted, SCREEN.say, plan)
 
 
 def _given(data: str, methods: str, held_out: str, seeds: str, overrides: list[str]) -> dict[str, Any]:

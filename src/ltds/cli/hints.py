@@ -34,7 +34,7 @@ def hint(error: LtdsError, command: Any) -> str:
     source = getattr(error, "source", None)
     if source is not None:
         lines += _about_images(source)
-        lines += ["Or add --plan, which builds it and chooses settings for it"] if "plan" in options else []
+        lines += ["Or add --plan, which builds the dataset and chooses settings"] if "plan" in options else []
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ from ltds.engine.recipe_line import recipe_line
 from ltds.engine.start import create_run
 from ltds.planning.choices import RunPlan
 from ltds.planning.duration import say_duration
+from ltds.planning.facts import hardest_task
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
 from ltds.planning.series import FILE, RunSeries, estimated_domains
 
@@ -121,15 +122,14 @@ def _plan(
     if not is_planned(manifest):
         if budget is not None:
             raise ConfigError(
-                f"Expected argument 'budget' only for a dataset without a recipe, but '{manifest.name}' has one. "
+                f"Expected argument 'budget' only for images of your own, but '{manifest.name}' has its own settings. "
                 "Leave it out, or set schedule.epochs.",
                 settings=["schedule.epochs"],
             )
         return RunPlan(), settled
     runs = len(domains) + 1
-    if domains:  # settings that suit every run: those of the run with the fewest and smallest source domains
-        largest = max(domains, key=lambda domain: len(manifest.rows("train", domain)))
-        given = merge(given, {"data": {"held_out": largest}})
+    if domains:  # settings that suit every run
+        given = merge(given, {"data": {"held_out": hardest_task(manifest, domains)}})
     seconds = DEFAULT_BUDGET if budget is None else budget
     return plan_run(manifest, given, budget=seconds, runs=runs, progress=progress, say=say)
 

@@ -79,8 +79,8 @@ def choose_optimizer(given: Given, learning: Learning) -> Choice | None:
     return Choice("learning", settings, f"sgd, learning rate {lr:g}", reason)
 
 
-def choose_precision(given: Given, on_cpu: bool) -> Choice | None:
-    """On a GPU, half precision where it has it. Elsewhere float32, as accuracy is measured in it."""
+def choose_gpu_precision(given: Given, on_cpu: bool) -> Choice | None:
+    """On a GPU: bfloat16 if it has it. Elsewhere float32, in which accuracy was measured."""
     if on_cpu or "precision" in given.get("run", {}):
         return None
     reason = "the network computes in bfloat16 if the GPU has it, which is faster; weights and losses stay float32"
@@ -129,8 +129,8 @@ def choose_method_settings(name: str, given: Given, learning: Learning) -> dict[
 
 
 def _applies(entry: MethodEntry, setting: str) -> bool:
-    """All but joint_forward are for ltds itself; its ablations are left as they are."""
-    return setting == "joint_forward" or entry.name == "ltds"
+    """All but joint_forward are for ltds itself, with and without open names; its ablations are left as they are."""
+    return setting == "joint_forward" or entry.name in ("ltds", "ltds-hidden-names")
 
 
 def _method_table(given: Given) -> Mapping[str, Any]:

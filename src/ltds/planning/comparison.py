@@ -12,14 +12,14 @@ from ltds.data.manifest import Manifest
 from ltds.engine.device import choose_device
 from ltds.methods.registry import find_method
 from ltds.planning.choices import Given
-from ltds.planning.facts import dataset_facts
+from ltds.planning.facts import dataset_facts, hardest_task
 from ltds.planning.network import choose_network
 from ltds.planning.plan import (
     DEFAULT_BUDGET,
     is_planned,
     needs_images,
     settings_of_method,
-    settled,
+    settle_plan,
     shared_choices,
     steps_choice,
     wanted_steps,
@@ -29,39 +29,43 @@ from ltds.planning.plan import (
 def plan_comparison(
     manifest: Manifest,
     given: Given,
+    by_method: Mapping[str, Given],
+    variants: Sequence[Given],
     domains: Sequence[str],
     *,
-    by_method: Mapping[str, Given],
     progress: Progress = SILENT,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, dict[str, Any]]:
-    """The settings of each method's runs that the user leaves open: `given` for all, `by_method` those of each method.
+    """The settings of each method's runs that the user leaves open.
 
-    They suit every domain of `domains` that is held out in turn. Network, batch and number of steps are those that all
-    methods can have, so that nothing but the methods is compared. Unlike the plan of one run, it measures no time:
-    the same grid must get the same settings again, or it could not be continued.
+    `given`: the settings of all runs; `by_method` and `variants`: what single methods and variants have besides them.
+    The plan suits all of them, and every domain of `domains` that is held out in turn, so that nothing but what the
+    user varies is compared; only a method's own settings differ. Unlike the plan of one run it measures no steps: the
+    same grid must get the same settings again, or it could not be continued.
     """
     if not is_planned(manifest):
         raise ConfigError(
-            f"Expected argument 'plan' only for images of your own, but '{manifest.name}' has a recipe. Leave it out."
+            f"Expected argument 'plan' only for images of your own, but '{manifest.name}' has its own settings. "
+            "Leave it out."
         )
-    hardest = max(domains, key=lambda domain: len(manifest.rows("train", domain)) if domain else 0)
-    facts = dataset_facts(manifest, hardest or None)
+    facts = dataset_facts(manifest, hardest_task(manifest, domains))
     on_cpu = choose_device(given.get("run", {}).get("device", "auto")).type == "cpu"
-    whole = {name: merge(given, {"method": {**own, "name": name}}) for name, own in by_method.items()}
-    images = any(map(needs_images, whole.values()))
+    tables = {name: merge(given, {"method": {**own, "name": name}}) for name, own in by_method.items()}
+    images = any(needs_images(merge(table, changes)) for table in tables.values() for changes in variants)
     network = choose_network(manifest, given, DEFAULT_BUDGET, on_cpu=on_cpu, images=images, progress=progress, say=say)
-    batches = max(find_method(name).method.batches_per_step for name in whole)
+    batches = max(find_method(name).method.batches_per_step for name in tables)
     choices = shared_choices(facts, given, network, batches, on_cpu)
-    first = next(iter(whole.values()))
-    _, config = settled(manifest, first, choices, None, network.learning)
+    first = next(iter(tables.values()))
+    _, config = settle_plan(manifest, first, choices, None, network.learning)
     length = steps_choice(given, wanted_steps(facts, given, config, network.learning), "enough for these images")
-    plan, _ = settled(manifest, first, choices, length, network.learning)
-    own = {name: settings_of_method(manifest, name, tables, network.learning) for name, tables in whole.items()}
-    say("Chosen for these images, the same for every method; a setting that you give replaces the choice:")
-    for line in [*plan.lines(), *(f"  {name}: {_listed(settings)}" for name, settings in own.items() if settings)]:
+    plan, _ = settle_plan(manifest, first, choices, length, network.learning)
+    of_methods = {name: settings_of_method(manifest, name, table, network.learning) for name, table in tables.items()}
+    lines = plan.lines() + [f"  {name}: {_listed(settings)}" for name, settings in of_methods.items() if settings]
+    if lines:
+        say(f"Chosen for the images of {manifest.name}, for all runs; a setting that you give replaces the choice:")
+    for line in lines:
         say(line)
-    return {name: merge(plan.layer, nested(settings)) for name, settings in own.items()}
+    return {name: merge(plan.layer, nested(settings)) for name, settings in of_methods.items()}
 
 
 def _listed(settings: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +54,11 @@ def dataset_facts(manifest: Manifest, held_out: str | None) -> DatasetFacts:
         smallest_class=int(per_class.min()),
         shorter_side=_median_side(manifest),
     )
+
+
+def hardest_task(manifest: Manifest, domains: Sequence[str]) -> str | None:
+    """Which of the domains that are held out in turn leaves the fewest training images; "" holds out none."""
+    return max(domains, key=lambda domain: len(manifest.rows("train", domain)) if domain else 0) or None
 
 
 def _median_side(manifest: Manifest) -> int:

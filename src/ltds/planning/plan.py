@@ -72,10 +72,12 @@ def plan_run(
     )
     method = _method_choice(manifest, facts, given, network.learning)
     name = method.settings.get("method.name") or _method_name(given)
-    choices = [method, *shared_choices(facts, given, network, find_method(name).method.batches_per_step, on_cpu)]
+    shared = shared_choices(facts, given, network, find_method(name).method.batches_per_step, on_cpu)
+    precision = choose.choose_gpu_precision(given, on_cpu)
+    choices = [method, *shared, *([precision] if precision else [])]
 
     def settle(steps: Choice | None) -> tuple[RunPlan, RunConfig]:
-        return settled(manifest, given, choices, steps, network.learning)
+        return settle_plan(manifest, given, choices, steps, network.learning)
 
     wanted = wanted_steps(facts, given, settle(None)[1], network.learning)
     _, trial = settle(steps_choice(given, wanted, ""))
@@ -92,7 +94,7 @@ def plan_run(
     return replace(plan, steps=total, seconds_per_step=timing.step, seconds=seconds), config
 
 
-def settled(
+def settle_plan(
     manifest: Manifest, given: Given, choices: list[Choice], steps: Choice | None, learning: Learning
 ) -> tuple[RunPlan, RunConfig]:
     """The plan of these choices, the length and an averaging that suits it; and the settings of the run."""
@@ -107,7 +109,7 @@ def settled(
 def shared_choices(
     facts: DatasetFacts, given: Given, network: ChosenNetwork, batches_per_step: int, on_cpu: bool
 ) -> list[Choice]:
-    """All choices except the method, the number of steps and the averaging."""
+    """The network, the size of images, the batch and the learning rate, where the user leaves them open."""
     learning, backbone = network.learning, network.choice
     size = choose.choose_size(facts, given, learning, on_cpu)
     if size is not None and backbone is not None and learning == "scratch":
@@ -118,7 +120,6 @@ def shared_choices(
         size,
         choose.choose_batch(facts, given, batches_per_step, learning, on_cpu),
         choose.choose_optimizer(given, learning),
-        choose.choose_precision(given, on_cpu),
     )
     return [choice for choice in choices if choice is not None]
 

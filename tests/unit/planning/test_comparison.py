@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,7 @@ def _nothing_pretrained(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planned(manifest: Manifest, **given: Any) -> dict[str, dict[str, Any]]:
-    return plan_comparison(manifest, given, manifest.domains, by_method={name: {} for name in METHODS})
+    return plan_comparison(manifest, given, {name: {} for name in METHODS}, [{}], manifest.domains)
 
 
 def test_only_settings_of_the_methods_differ(toy: Manifest) -> None:
@@ -43,7 +44,11 @@ def test_only_settings_of_the_methods_differ(toy: Manifest) -> None:
 def test_what_the_user_gives_is_kept(toy: Manifest) -> None:
     given = {"data": {"batch_size": 3, "size": 24}, "schedule": {"epochs": 2, "steps_per_epoch": 5}}
     own = {"agg": {}, "ltds": {"temperature": 0.5}}
-    plans = plan_comparison(toy, given, ["ink"], by_method=own)
+    plans = plan_comparison(toy, given, own, [{}], ["ink"])
+    for plan in plans.values():
+        assert not {"batch_size", "size"} & plan.get("data", {}).keys()
+        assert plan["schedule"].keys() == {"milestones"}
+    assert "temperature" not in plans["ltds"].get("method", {})
     grid = parse(
         Grid, {"data": "toy", "methods": ["agg", "ltds"], "settings": given, "by_method": {"ltds": own["ltds"]}}
     )
@@ -58,11 +63,11 @@ def test_what_the_user_gives_is_kept(toy: Manifest) -> None:
 def test_the_same_grid_gets_the_same_runs_again(toy: Manifest) -> None:
     grid = parse(Grid, {"data": "toy", "methods": METHODS, "seeds": [0, 1]})
     said: list[str] = []
-    plan = partial(plan_comparison, by_method={name: {} for name in METHODS}, say=said.append)
+    plan = partial(plan_comparison, say=said.append)
     first, again = (cells_of(grid, Path("out"), lambda _: toy, plan=plan) for _ in range(2))
     assert [cell.run.path for cell in first] == [cell.run.path for cell in again]
     assert len(first) == 3 * 3 * 2
-    assert sum("the same for every method" in line for line in said) == 2, "once for each grid, not for each seed"
+    assert sum("for all runs" in line for line in said) == 2, "once for each grid, not for each seed"
     unplanned = cells_of(grid, Path("out"), lambda _: toy)
     assert not {cell.run.path for cell in first} & {cell.run.path for cell in unplanned}
 
@@ -70,12 +75,49 @@ def test_the_same_grid_gets_the_same_runs_again(toy: Manifest) -> None:
 def test_a_method_that_works_on_images_decides_for_all(toy: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "pretrained_is_installed", lambda: True)
     given = {"run": {"device": "cpu"}}
-    plans = plan_comparison(toy, given, ["ink"], by_method={"agg": {}, "mixstyle": {}})
+    plans = plan_comparison(toy, given, {"agg": {}, "mixstyle": {}}, [{}], ["ink"])
     assert plans["agg"]["backbone"] == plans["mixstyle"]["backbone"]
     assert plans["agg"]["backbone"]["weights"] == "imagenet"
     assert "features" not in plans["agg"]["data"]
+    mixed = plan_comparison(toy, given, {"agg": {}}, [{}, {"method": {"mixstyle": {"p": 0.5}}}], ["ink"])
+    assert mixed["agg"]["backbone"] == plans["agg"]["backbone"], "one variant needs images, so all have them"
+
+
+def test_variants_differ_in_nothing_but_their_settings(toy: Manifest) -> None:
+    tables = {"plain": {}, "decayed": {"optimizer": {"weight_decay": 0.01}}}
+    grid = parse(Grid, {"data": "toy", "methods": ["agg"], "seeds": [0], "held_out": ["ink"], "variants": tables})
+    cells = {
+        cell.variant: cell.config.to_dict() for cell in cells_of(grid, Path("o"), lambda _: toy, plan=plan_comparison)
+    }
+    assert cells["decayed"]["optimizer"].pop("weight_decay") == 0.01
+    cells["plain"]["optimizer"].pop("weight_decay")
+    assert cells["decayed"] == cells["plain"]
+
+
+def test_mistakes_are_found_before_anything_is_planned_or_imported(toy: Manifest) -> None:
+    tables = {"data": "toy", "methods": ["agg", "evil_module:Method"], "settings": {"optimizer": {"lrr": 1}}}
+    with pytest.raises(ConfigError, match=r"(?s)agg: .*lrr.*evil_module") as caught:
+        cells_of(parse(Grid, tables), Path("o"), lambda _: toy, trust=[], plan=lambda *_: pytest.fail("planned"))
+    assert "evil_module" in str(caught.value)
+    assert "evil_module" not in sys.modules
+
+
+def test_of_one_domain_nothing_is_held_out(toy: Manifest) -> None:
+    rows = toy.domain_ids == 0
+    kept = [path for path, kept in zip(toy.paths, rows, strict=True) if kept]
+    alone = replace(
+        toy,
+        domains=toy.domains[:1],
+        paths=tuple(kept),
+        labels=toy.labels[rows],
+        domain_ids=toy.domain_ids[rows],
+        split_ids=toy.split_ids[rows],
+    )
+    grid = parse(Grid, {"data": "toy", "methods": ["agg"], "seeds": [0]})
+    (cell,) = cells_of(grid, Path("o"), lambda _: alone, plan=plan_comparison)
+    assert cell.held_out == ""
 
 
 def test_a_dataset_with_a_recipe_is_not_planned(toy: Manifest) -> None:
-    with pytest.raises(ConfigError, match=r"Expected argument 'plan' only for .* but 'bestiary' has a recipe"):
+    with pytest.raises(ConfigError, match=r"Expected argument 'plan' only for .* but 'bestiary' has its own settings"):
         planned(replace(toy, name="bestiary"))

@@ -256,14 +256,11 @@ def test_what_is_trained(
 
 
 def test_half_precision_is_for_gpus() -> None:
-    chosen = choose.choose_precision({}, on_cpu=False)
+    chosen = choose.choose_gpu_precision({}, on_cpu=False)
     assert chosen is not None
     assert chosen.settings == {"run.precision": "auto"}
-    assert choose.choose_precision({}, on_cpu=True) is None
-    assert choose.choose_precision({"run": {"precision": "float32"}}, on_cpu=False) is None
-    chosen_network = network.ChosenNetwork(None, "pretrained")
-    choices = {c.what for c in plan.shared_choices(FACTS, {}, chosen_network, 1, on_cpu=False)}
-    assert choices == {"image size", "batch", "learning", "precision"}
+    assert choose.choose_gpu_precision({}, on_cpu=True) is None
+    assert choose.choose_gpu_precision({"run": {"precision": "float32"}}, on_cpu=False) is None
 
 
 def test_mixstyle_needs_images() -> None:
@@ -350,7 +347,7 @@ def test_requests_that_cannot_be_met(photos: Path, arguments: dict[str, str], sa
 
 
 def test_a_budget_for_a_recipe_is_refused(toy: Manifest, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="only for a dataset without a recipe"):
+    with pytest.raises(ConfigError, match="only for images of your own, but 'bestiary'"):
         ltds.train(replace(toy, name="bestiary"), out=tmp_path / "r", budget="1m", settings=SHORT)
 
 
