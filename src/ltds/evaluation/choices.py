@@ -11,8 +11,8 @@ RELEASED_RULE = (
 )
 FIXED_RULE = (
     "the score is the softened confidence in a known class; on source-validation images, the share of correctly "
-    "classified images below the threshold is half the share of images above it when their own class is struck out, "
-    "and 8 % at least"
+    "classified images below the threshold is half the share of images above it when their own class is struck out; "
+    "it is at least the 8th percentile of the scores of correctly classified images"
 )
 SOFTMAX5_RULE = "5th percentile of max-softmax over correctly classified source-validation images"
 BEST_RULE = "best of all thresholds on the softened confidence in a known class"

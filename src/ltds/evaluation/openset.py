@@ -22,7 +22,7 @@ GRID_SIZE = 10
 SOFTMAX_PERCENTILE = 5.0
 SOFTENING = 0.25  # the temperature, in standard deviations of the logits of an image
 CAUTION = 2  # how much more a rejected image of a known class counts than an accepted one of a struck-out class
-FEWEST_REJECTED = 0.08  # share of the correctly classified validation images that are below the threshold, at least
+FEWEST_REJECTED = 0.08  # share of the correctly classified validation images that are below the smallest threshold
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,9 @@ def struck_out_threshold(known_logits: FloatArray, labels: IntArray, temperature
     An image whose own class is struck out, as if the model did not know it, should be rejected; a correctly classified
     one should not. The threshold is where CAUTION times the share of correct images that are rejected comes nearest to
     the share of struck-out images that are accepted. Rejections count more, because scores fall in a new domain. Where
-    struck-out images are easier to tell than unknown ones will be, this would reject too few, so that 8 % of the
-    correct ones are rejected at least. How the rule was found and where it was confirmed: docs/metrics.md.
-    known_logits (N,C), labels (N,) of known classes.
+    struck-out images are easier to recognise than really unknown ones, this would reject too few; so the threshold is
+    at least the 8th percentile of the scores of correct images. How the rule was found and where it was confirmed:
+    docs/metrics.md. known_logits (N,C), labels (N,) of known classes.
     """
     correct = known_logits.argmax(axis=1) == labels
     if not correct.any():
