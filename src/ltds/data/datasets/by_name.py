@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ltds.core.config import nested, parse
 from ltds.core.errors import ConfigError, nearest
@@ -63,9 +63,10 @@ def _check_inputs(dataset: str, inputs: Mapping[str, Any], parameters: Mapping[s
 
 
 def _as_paths(value: Any, hint: Any) -> Any:
-    """Text as a path where the builder wants one: Path, or Path | None; or several, such as Sequence[Path]."""
-    if hint is Path or get_args(hint) == (Path, NoneType):
-        return Path(value) if isinstance(value, str) else value
-    if get_args(hint) == (Path,):
+    """Text as a path where the builder wants one (Path, Path | None), or several (Sequence[Path], or None)."""
+    options = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+    if Path in options and isinstance(value, str):
+        return Path(value)
+    if value is not None and any(Path in get_args(option) for option in options):
         return [Path(one) for one in ([value] if isinstance(value, str | Path) else value)]
     return value

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Optional
 
 import pytest
 
 import ltds
 from ltds.core.errors import ConfigError
+from ltds.data.datasets import by_name
 
 
 @pytest.fixture
@@ -41,6 +44,23 @@ def test_text_is_taken_for_every_path(photos: Path, tmp_path: Path, several: boo
         out=str(tmp_path / "made"),
     )
     assert (len(made), made.classes, made.domains) == (len(images), tuple(kinds), ("ink", "oil", "wax"))
+
+
+@pytest.mark.parametrize(
+    ("hint", "given", "made"),
+    [
+        (Path, "a", Path("a")),
+        (Path | None, "a", Path("a")),
+        (Optional[Path], None, None),  # noqa: UP045
+        (Sequence[Path] | None, ["a", Path("b")], [Path("a"), Path("b")]),
+        (tuple[Path, ...], "a", [Path("a")]),
+        (Sequence[Path] | None, None, None),
+        (str, "a", "a"),
+        (list[str], ["a"], ["a"]),
+    ],
+)
+def test_which_arguments_are_paths(hint: object, given: object, made: object) -> None:
+    assert by_name._as_paths(given, hint) == made
 
 
 @pytest.mark.parametrize(
