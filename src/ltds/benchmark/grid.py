@@ -135,7 +135,7 @@ def cells_of(
     """
     opened: dict[str, Manifest] = {}
     variants = {name: _variant(grid, changes, opened, open_data) for name, changes in _variants(grid).items()}
-    found = _resolve(grid, out, variants, opened, trust, {})
+    found = _resolve(grid, out, variants, opened, trust, {} if plan is None else None)
     if plan is not None and not found.problems:
         planned = {source: _planned(grid, plan, manifest, source, variants) for source, manifest in opened.items()}
         found = _resolve(grid, out, variants, opened, trust, planned)
@@ -181,18 +181,23 @@ def _resolve(
     variants: Mapping[str, _GridVariant],
     opened: Mapping[str, Manifest],
     trust: Iterable[str] | None,
-    planned: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    planned: Mapping[str, Mapping[str, Mapping[str, Any]]] | None,
 ) -> _Resolved:
+    """`planned`: the plan's settings by dataset and method; None before the plan, where only mistakes are looked for.
+
+    There is no cell then: its name depends on the class embeddings, which the plan may yet have to make.
+    """
     found = _Resolved([], {}, {})
     for seed, (name, variant) in itertools.product(grid.seeds, variants.items()):
         manifest = opened[variant.source]
         for domain, method in itertools.product(variant.domains, grid.methods):
-            chosen = planned.get(variant.source, {}).get(method, {})
+            chosen = (planned or {}).get(variant.source, {}).get(method, {})
             of_method = {"method": grid.by_method.get(method, {})}
             layer = _layer(manifest, domain, method, seed)
             try:
                 config = resolve(chosen, variant.settings, of_method, layer, dataset=manifest, trust=trust)
-                found.cells.append(GridCell(_run_directory(out, config, manifest), config, name))
+                if planned is not None:
+                    found.cells.append(GridCell(_run_directory(out, config, manifest), config, name))
                 given = merge(variant.settings, of_method)
                 found.runs.setdefault(variant.source, {}).setdefault((name, method), (given, config))
             except LtdsError as error:

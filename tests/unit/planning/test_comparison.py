@@ -102,6 +102,16 @@ def test_mistakes_are_found_before_anything_is_planned_or_imported(toy: Manifest
     assert "evil_module" not in sys.modules
 
 
+def test_a_plan_may_make_the_class_embeddings(toy: Manifest, tmp_path: Path) -> None:
+    bare = replace(toy, root=tmp_path)
+    grid = parse(Grid, {"data": "toy", "methods": ["ltds"], "seeds": [0], "held_out": ["ink"]})
+    with pytest.raises(ConfigError, match="Expected class embeddings"):
+        cells_of(grid, Path("o"), lambda _: bare)
+    table = {"semantics": {"table": str(toy.root / "semantics" / "attributes.csv")}}
+    (cell,) = cells_of(grid, Path("o"), lambda _: bare, plan=lambda *_: {"ltds": table})
+    assert cell.config.semantics.table == table["semantics"]["table"]
+
+
 def test_of_one_domain_nothing_is_held_out(toy: Manifest) -> None:
     rows = toy.domain_ids == 0
     kept = [path for path, kept in zip(toy.paths, rows, strict=True) if kept]
