@@ -81,16 +81,14 @@ class TrainTransform:
         flipped = table[:, _FLIP] < self.flip
         factors = self._factors(random)
         orders = table[:, _ORDER].argsort(axis=1)
-        kinds = orders @ (9, 3, 1)  # a number for each order of jitter: images with the same one are sorted together
         out = torch.empty((len(images), 3, self.size, self.size))  # not an inference tensor: a backward pass needs it
         with torch.inference_mode():
-            for rows in _portions(kinds.argsort(kind="stable"), self.size):
-                pixels = self._crops([images[r] for r in rows.tolist()], boxes[rows], flipped[rows]).float()
-                places = torch.from_numpy(rows)
-                ends = [*(np.flatnonzero(np.diff(kinds[rows])) + 1).tolist(), len(rows)]
-                for start, end in itertools.pairwise([0, *ends]):
-                    jitter(pixels[start:end], factors[places[start:end]], orders[rows[start]].tolist())
-                out.index_copy_(0, places, _normalised(pixels, self.mean, self.std))
+            for order in itertools.permutations(range(3)):  # images with the same order of jitter together
+                for rows in _portions(np.flatnonzero((orders == order).all(axis=1)), self.size):
+                    pixels = self._crops([images[r] for r in rows.tolist()], boxes[rows], flipped[rows])
+                    places = torch.from_numpy(rows)
+                    done = _normalised(jitter(pixels.float(), factors[places], order), self.mean, self.std)
+                    out.index_copy_(0, places, done)
         return out
 
     def _crops(self, images: list[ImageBytes], boxes: NDArray[np.int64], flipped: NDArray[np.bool_]) -> Tensor:
