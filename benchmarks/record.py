@@ -63,7 +63,8 @@ def recorded(file: Path) -> list[dict[str, Any]]:
     if not file.is_file():
         return []
     record = json.loads(file.read_text(encoding="utf-8"))
-    return [run | {"settings": record["settings"] | run["settings"]} for run in record["runs"]]
+    shared = record.get("settings", {})  # the first records had none
+    return [run | {"settings": shared | run.get("settings", {})} for run in record["runs"]]
 
 
 def cell(run: dict[str, Any]) -> tuple[Any, ...]:
