@@ -32,7 +32,6 @@ from ltds.engine.environment import describe_environment  # noqa: E402
 
 LTDS = str(Path(sys.executable).parent / "ltds")
 SHORT = ["--set", "schedule.epochs=1", "--set", "schedule.steps_per_epoch=2"]
-SMALL_GRID = ["--methods", "agg,ltds", "--seeds", "0"]
 PUBLISHED = ("configs/paper", "data/pacs-odg-")
 SMALL_BATCHES = ["--set", "data.size=64", "--set", "data.batch_size=4"]
 SMALL_ZOO = [w for pair in ("n_max=12", "n_min=3", "val_per_class=3", "test_per_class=5") for w in ("--set", pair)]
@@ -95,10 +94,12 @@ def shortened(words: list[str]) -> list[str]:
         if "--epochs" in words:
             at = words.index("--epochs")
             del words[at : at + 2]
-        if words[0] == "benchmark":
-            words += [w for at in (0, 2) if SMALL_GRID[at] not in words for w in SMALL_GRID[at : at + 2]]
+        if words[0] == "benchmark" and "--methods" not in words:
+            words += ["--methods", "agg,ltds"]
         if "--seeds" in words:
             words[words.index("--seeds") + 1] = "0"
+        elif words[0] == "benchmark":
+            words += ["--seeds", "0"]
         return [*words, *SHORT, *(SMALL_BATCHES if "".join(words[1:2]).startswith(PUBLISHED) else [])]
     if words[:3] == ["data", "build", "awa2-lts"]:
         return [*words, *SMALL_ZOO]

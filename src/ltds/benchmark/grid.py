@@ -134,7 +134,8 @@ def cells_of(
     dataset whose recipe sets something. `plan` chooses what the grid leaves open; by default it has its usual value.
     """
     opened: dict[str, Manifest] = {}
-    variants = {name: _variant(grid, changes, opened, open_data) for name, changes in _variants(grid).items()}
+    named = grid.variants or {PLAIN: {}}
+    variants = {name: _variant(grid, changes, opened, open_data) for name, changes in named.items()}
     found = _resolve(grid, out, variants, opened, trust, {} if plan is None else None)
     if plan is not None and not found.problems:
         planned = {source: _planned(grid, plan, manifest, source, variants) for source, manifest in opened.items()}
@@ -146,10 +147,6 @@ def cells_of(
         if line := recipe_line(opened[source], *runs.values()):
             say(line)
     return list({cell.run.path: cell for cell in found.cells}.values())
-
-
-def _variants(grid: Grid) -> Mapping[str, Mapping[str, Any]]:
-    return grid.variants or {PLAIN: {}}
 
 
 def _variant(

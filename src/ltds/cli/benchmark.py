@@ -74,9 +74,7 @@ def benchmark(
     from ltds.benchmark.grid import cells_of
     from ltds.core.trust import modules_named
     from ltds.data.datasets.opening import open_dataset
-    from ltds.data.datasets.raw import open_or_build
     from ltds.engine.tensorboard import require_tensorboard
-    from ltds.planning.comparison import plan_comparison
 
     events = ["run.tensorboard=true"] if tensorboard else []
     if tensorboard:
@@ -85,9 +83,14 @@ def benchmark(
     wanted = _grid(grid, given)
     folder = out or Path("runs") / (grid.stem if grid else "benchmark")
     trusted = [*modules_named(given), *(trust or [])]
-    chosen = partial(plan_comparison, progress=SCREEN, say=SCREEN.say) if plan else None
-    opening = partial(open_or_build if plan else open_dataset, progress=SCREEN)  # a plan is for images, too
-    cells = cells_of(wanted, folder, opening, trusted, SCREEN.say, chosen)
+    if plan:
+        from ltds.data.datasets.raw import open_or_build
+        from ltds.planning.comparison import plan_comparison
+
+        chosen = partial(plan_comparison, progress=SCREEN, say=SCREEN.say)
+        cells = cells_of(wanted, folder, partial(open_or_build, progress=SCREEN), trusted, SCREEN.say, chosen)
+    else:
+        cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN), trusted, SCREEN.say)
     run_grid(cells, folder, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
 
 
