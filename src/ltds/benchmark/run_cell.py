@@ -18,7 +18,7 @@ from ltds.engine.start import create_run, resume_run
 def run_cell(path: Path, config: dict[str, Any], threads: int) -> None:
     """Train the run in `path` to its end. An error is recorded in the run directory instead of raised.
 
-    `threads` are shared among the ranks of the run.
+    `threads`, or `run.threads` where the settings say it, are those of the run; its ranks share them.
     """
     run = RunDirectory(path)
     try:
@@ -29,7 +29,7 @@ def run_cell(path: Path, config: dict[str, Any], threads: int) -> None:
             # With the number of threads it started with: rounding depends on it. No code but that of this benchmark.
             resume_run(run, trust=code_needed(config))
         else:
-            config["run"]["threads"] = max(1, threads // config["run"]["ranks"])
+            config["run"]["threads"] = config["run"]["threads"] or max(1, threads // config["run"]["ranks"])
             create_run(run, resolve(config), Manifest.read(Path(config["data"]["root"])))
     except Exception as error:  # a cell may fail in any way, and must not take the others with it
         fail(run, f"{type(error).__name__}: {error}", traceback.format_exc())

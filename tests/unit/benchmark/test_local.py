@@ -8,6 +8,7 @@ import pytest
 
 from ltds.benchmark.grid import Grid, cells_of
 from ltds.benchmark.local import LocalExecutor
+from ltds.benchmark.run_cell import run_cell
 from ltds.data.manifest import Manifest
 
 METHODS = """
@@ -65,3 +66,13 @@ def test_a_process_that_dies_costs_only_its_cell(toy: Manifest, folder: Path, mo
     failure = dying.failure()
     assert failure is not None
     assert failure["error"].startswith("The process ended with exit code 3, 2 times.")
+
+
+def test_cells_share_the_cores_unless_the_settings_say_how_many_threads(toy: Manifest, folder: Path) -> None:
+    shared = grid(toy, ("Noted",), (0,))
+    said = shared.model_copy(update={"seeds": (1,), "settings": {**shared.settings, "run": {"threads": 3}}})
+    (mine,), (theirs,) = (cells_of(each, folder, lambda _: toy) for each in (shared, said))
+    for cell in (mine, theirs):
+        run_cell(cell.run.path, cell.config.to_dict(), threads=2)
+    assert mine.run.read_config()["run"]["threads"] == 2
+    assert theirs.run.read_config()["run"]["threads"] == 3
