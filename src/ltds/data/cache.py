@@ -36,6 +36,7 @@ MOST_FILES, FEWEST_IMAGES = 64, 32  # files of pixels, which stay open; images i
 WORTH_PROCESSES = 2**24  # bytes of image files: fewer take half a second to decode, too little for more processes
 SHOWN = 10
 BYTES = np.dtype(np.uint8)
+KEPT = 2**28  # bytes of images that stay in memory once they were read: small datasets whole, of large ones a part
 IndexAndPixels = tuple[NDArray[np.int64], list[OpenFile]]
 
 
@@ -47,6 +48,8 @@ class ImageCache:
         self.size = size
         self._index = index
         self._pixels = pixels
+        self._kept: dict[int, NDArray[np.uint8]] = {}
+        self._room = KEPT
 
     @classmethod
     def open(
@@ -78,13 +81,20 @@ class ImageCache:
 
     def image(self, row: int) -> Tensor:
         """(3,h,w) uint8, read from the file. DataError if the file was shortened since the cache was opened."""
-        return torch.from_numpy(self.pixels([row])[0]).permute(2, 0, 1)
+        return torch.from_numpy(self.pixels([row])[0].copy()).permute(2, 0, 1)
 
     def pixels(self, rows: Sequence[int] | NDArray[np.int64]) -> list[NDArray[np.uint8]]:
-        """The images of these rows, each (h,w,3); otherwise as `image`."""
-        length, files = _images_per_file(len(self)), self._pixels
-        places = zip(np.asarray(rows, dtype=np.int64).tolist(), self._index[rows].tolist(), strict=True)
-        return [files[row // length].read(offset, (h, w, 3), BYTES) for row, (offset, h, w) in places]
+        """The images of these rows, each (h,w,3), not to be written to; otherwise as `image`."""
+        kept = self._kept
+        return [kept[row] if row in kept else self._read_image(row) for row in np.asarray(rows, np.int64).tolist()]
+
+    def _read_image(self, row: int) -> NDArray[np.uint8]:
+        offset, height, width = self._index[row].tolist()
+        image = self._pixels[row // _images_per_file(len(self))].read(offset, (height, width, 3), BYTES)
+        if image.nbytes <= self._room:  # threads that read the same image at the same time keep one and count two
+            self._room -= image.nbytes
+            self._kept[row] = image
+        return image
 
 
 def image_fingerprint(manifest: Manifest) -> str:

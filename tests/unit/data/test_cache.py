@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -384,3 +385,23 @@ def test_a_folder_that_cannot_be_written_to(dataset: Dataset) -> None:
 def test_size_must_be_positive(dataset: Dataset) -> None:
     with pytest.raises(ConfigError, match="Expected the image size to be at least 1 pixel, but got 0"):
         ImageCache.open(dataset(), 0)
+
+
+def test_images_stay_in_memory_as_far_as_there_is_room(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = dataset()
+    cache = ImageCache.open(manifest, 16)
+    first = cache.pixels([0, 1])
+    again = cache.pixels([1, 0])
+    assert again[0] is first[1]
+    assert again[1] is first[0]
+    changed = cache.image(0)
+    changed.zero_()  # a caller's own copy
+    assert np.array_equal(cache.pixels([0])[0], first[0])
+    assert first[0].any()
+    monkeypatch.setattr("ltds.data.cache.KEPT", first[0].nbytes)
+    small = ImageCache.open(manifest, 16)
+    once, twice = small.pixels([0, 1]), small.pixels([0, 1])
+    assert once[0] is twice[0]
+    assert once[1] is not twice[1]
+    assert np.array_equal(once[1], twice[1])
+    assert np.array_equal(once[1], first[1])
