@@ -8,6 +8,7 @@ from typing import Any
 ADDED: dict[str, Any] = {
     "backbone.frozen": 0,
     "backbone.architecture": "",
+    "backbone.batchnorm": "train",
     "data.cached_variants": 1,
     "averaging.start_patience": 3,
     "averaging.end_patience": 6,

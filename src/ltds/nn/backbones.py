@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
@@ -16,6 +16,7 @@ from ltds.core.registry import find_or_import
 from ltds.core.tensors import read_tensors
 from ltds.nn.adapter import ResidualAdapter
 from ltds.nn.efficientnet import VARIANTS, EfficientNetLite, imagenet_weights
+from ltds.nn.fixed_batchnorm import fix_statistics
 from ltds.nn.hugging_face import build_hugging_face, read_architecture
 from ltds.nn.libraries import LibraryNetwork, build_timm, build_torchvision, library_of
 from ltds.nn.public_weights import no_packaged_weights
@@ -44,6 +45,9 @@ class BackboneSettings(Settings):
         ge=0,
         le=4,
         description="ResNets, efficientnet-lite: first stages (1 to 4) that do not learn, computed once",
+    )
+    batchnorm: Literal["train", "fixed"] = Field(
+        "train", description="train: statistics of the batch; fixed: those that the pretrained network came with"
     )
 
     @model_validator(mode="before")
@@ -88,7 +92,19 @@ def build_backbone(settings: BackboneSettings, input_dim: int | None = None, *, 
         )
     if pretrained and settings.weights:
         _load_named_weights(backbone, settings)
+    if settings.batchnorm == "fixed" and not fix_statistics(backbone):
+        raise ConfigError(
+            f"Expected a backbone with BatchNorm for backbone.batchnorm=fixed, but '{settings.name}' has none. "
+            "Leave it out.",
+            settings=["backbone.batchnorm"],
+        )
     return backbone
+
+
+def has_random_weights(settings: BackboneSettings) -> bool:
+    """Whether the network starts untrained. One of a user's, or from a folder, may bring its weights."""
+    known = settings.name in BACKBONES or library_of(settings.name) in ("timm", "torchvision")
+    return known and not settings.weights
 
 
 def _made(settings: BackboneSettings, pretrained: bool) -> object:
@@ -206,6 +222,14 @@ def _refuse_unused(settings: BackboneSettings) -> None:
                 f"Expected only settings that backbone '{settings.name}' uses, but got backbone.{name}, which only "
                 f"{owner} have. Leave it out, or choose another backbone.name."
             )
+    if settings.batchnorm == "fixed" and kind == "the adapter":
+        raise ConfigError("Expected no backbone.batchnorm with backbone.name=adapter, which has none. Leave it out.")
+    if settings.batchnorm == "fixed" and has_random_weights(settings):
+        raise ConfigError(
+            f"Expected pretrained weights for backbone.batchnorm=fixed, but '{settings.name}' has random ones, whose "
+            "statistics say nothing. Name backbone.weights, or leave it out.",
+            settings=["backbone.batchnorm", "backbone.weights"],
+        )
     if settings.architecture and library_of(settings.name) != "hf":
         raise ConfigError(
             f"Expected backbone.architecture only with backbone.name=hf:FOLDER, but got '{settings.name}'. "

@@ -18,7 +18,7 @@ from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.files import write_bytes
 from ltds.core.registry import find
 from ltds.core.tensors import read_tensors
-from ltds.nn.backbones import BACKBONES, BackboneSettings, build_backbone
+from ltds.nn.backbones import BACKBONES, BackboneSettings, build_backbone, has_random_weights
 from ltds.nn.libraries import library_of
 from ltds.nn.stages import split_backbone
 
@@ -53,7 +53,9 @@ class FrozenNetwork:
         """SHA-256 of the layers' settings and of all weights, wherever these were read from."""
         # The JSON of a network from a folder says what it is; for others it is empty, and came after the first runs.
         unused = "name" if self.settings.architecture else "architecture"
-        layers = self.settings.model_dump(mode="json", exclude={"weights", "frozen", "adapter_width", unused})
+        layers = self.settings.model_dump(
+            mode="json", exclude={"weights", "frozen", "batchnorm", "adapter_width", unused}
+        )
         digest = hashlib.sha256(json.dumps([layers, self.stages], sort_keys=True).encode())
         for name, tensor in sorted(self.module.state_dict().items()):
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
@@ -96,7 +98,7 @@ class FrozenNetwork:
 
 def require_weights(settings: BackboneSettings) -> None:
     """Refuse a network of this package without pretrained weights, where it is not going to learn."""
-    if (settings.name in BACKBONES or library_of(settings.name) in ("timm", "torchvision")) and not settings.weights:
+    if has_random_weights(settings):
         raise ConfigError(
             f"Expected backbone.weights for a backbone that stays as it is, but '{settings.name}' has random weights. "
             "Name a file of pretrained weights, or use backbone.name=efficientnet-lite0 and backbone.weights=imagenet.",
