@@ -37,6 +37,7 @@ def facts(run: Run, row: str) -> dict[str, Any]:
         "held_out": run.held_out,
         "seed": run.seed,
         "commit": run.commit,
+        "processor": run.directory.read_environment().get("processor"),
         "known_images": held_out.get("known_images"),
         "open_images": held_out.get("open_images"),
         "knows_open_names": run.knows_open_names,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import ltds
 from ltds.core.installation import MAIN, extras, installed_version
-from ltds.core.processor import cores
+from ltds.core.processor import cores, processor_name
 from ltds.core.text import inert
 
 GB = 1e9
@@ -47,7 +47,11 @@ def _devices() -> Iterator[str]:
         yield "Install it again: pip install --force-reinstall torch"
         return
     threads = torch.get_num_threads()
-    yield f"CPU: {cores()} cores for this process, of {os.cpu_count()} in the machine; torch uses {threads} threads"
+    instructions = torch.backends.cpu.get_cpu_capability()
+    yield (
+        f"CPU: {processor_name()} ({instructions}), {cores()} cores for this process, of {os.cpu_count()} in the "
+        f"machine; torch uses {threads} threads"
+    )
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         yield f"GPU {index}: {properties.name}, {properties.total_memory / GB:.0f} GB (cuda)"

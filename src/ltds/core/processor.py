@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
+CPU_INFO = Path("/proc/cpuinfo")
 
 # A thread of OpenMP that waits for the others spins for some 20 microseconds and then sleeps. On a busy machine a
 # spinning thread takes the core from the very thread it waits for; on an idle one, waking up after a short wait costs
@@ -27,6 +29,16 @@ def cores() -> int:
     """Cores that this process may use: by its affinity and its container's quota, not all that the machine has."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([allowed, *(int(quota) for quota in _quotas())]))
+
+
+def processor_name() -> str:
+    """As the system calls it: "AMD EPYC 7763 64-Core Processor", or what is known instead."""
+    try:
+        lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # not Linux
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()
 
 
 def prepare_process() -> None:

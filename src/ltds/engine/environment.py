@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 import ltds
+from ltds.core.processor import processor_name
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:
@@ -25,6 +26,8 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "torch": torch.__version__,
         "numpy": np.__version__,
         "platform": platform.platform(),
+        # Rounding depends on the instructions that torch uses, so the same seed may end a little differently elsewhere.
+        "processor": f"{processor_name()}, {torch.backends.cpu.get_cpu_capability()}",
         "device": str(device),
         "threads": torch.get_num_threads(),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),

@@ -104,3 +104,19 @@ print((full - resident()) >> 20)
     ]
     assert freed[0] >= 63
     assert freed[1] == 0
+
+
+def test_the_name_of_the_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    info = tmp_path / "cpuinfo"
+    info.write_text(
+        "processor\t: 0\nmodel name\t: Some CPU @ 2.0GHz\n\nprocessor\t: 1\nmodel name\t: Some CPU @ 2.0GHz\n"
+    )
+    monkeypatch.setattr(processor, "CPU_INFO", info)
+    assert processor.processor_name() == "Some CPU @ 2.0GHz"
+    info.write_text("Hardware\t: no such line\n")
+    monkeypatch.setattr("platform.processor", lambda: "")
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    assert processor.processor_name() == "riscv64"
+    monkeypatch.setattr(processor, "CPU_INFO", tmp_path / "none")
+    monkeypatch.setattr("platform.processor", lambda: "arm")
+    assert processor.processor_name() == "arm"

@@ -147,6 +147,7 @@ def test_a_run_leaves_all_that_comes_after_it_needs(toy: Manifest, tmp_path: Pat
     assert environment["parameters"] == sum(p.numel() for p in session.method.parameters())
     assert environment["data"] == toy.checksum
     assert set(environment) >= {"torch", "python", "commit", "device", "threads", "command", "started"}
+    assert environment["processor"].endswith(torch.backends.cpu.get_cpu_capability())
 
 
 def test_the_model_is_chosen_on_source_validation(toy: Manifest, tmp_path: Path) -> None:
