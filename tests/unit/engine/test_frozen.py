@@ -23,7 +23,9 @@ from ltds.engine.start import create_run, resume_run
 from ltds.evaluation.table import PredictionTable
 from ltds.nn.backbones import BackboneSettings, build_backbone
 from ltds.nn.frozen import FrozenNetwork
+from ltds.nn.networks import backbones_of
 from ltds.nn.resnet import BasicBlock, ResNet
+from resuming import stop_and_resume
 from toy import recorded, toy_config, toy_session
 
 LAYERS = {"name": "resnet10", "stem": "small", "width": 8}
@@ -187,3 +189,21 @@ def test_frozen_batchnorm_and_weights_stay_untouched(toy: Manifest, tmp_path: Pa
     kept, before = load_file(run.frozen_weights), load_file(weights)
     assert kept.keys() == {k for k in before if k.startswith(("conv1", "bn1", "layer1", "layer2"))}
     assert all(torch.equal(kept[name], before[name]) for name in kept)
+
+
+@pytest.mark.parametrize("method", ["agg", "ltds", "epi-fcr"])
+def test_fixed_statistics_stay_through_a_run_that_is_stopped_and_resumed(
+    toy: Manifest, weights: str, tmp_path: Path, method: str
+) -> None:
+    """Also in the networks of single domains, which are copies, and in the inner step of ltds."""
+    backbone = {**LAYERS, "weights": weights, "batchnorm": "fixed"}
+    gentle = {"optimizer": {"lr": 0.003}, **({"method": {"inner_lr": 0.003}} if method == "ltds" else {})}
+    session = stop_and_resume(toy, tmp_path, method, 3, backbone=backbone, **gentle)
+    given = build_backbone(BackboneSettings(**backbone)).state_dict()  # type: ignore[arg-type]
+    for name, network in backbones_of(session.method).items():
+        state = network.state_dict()
+        for key in (key for key in given if "running_" in key):
+            assert torch.equal(state[key], given[key]), f"{name}.{key}"
+        assert not torch.equal(state["bn1.weight"], given["bn1.weight"]), "scales learn"
+    model = load_model(RunDirectory(tmp_path / "straight").path)
+    assert torch.equal(dict(model.method.named_buffers())["backbone.bn1.running_mean"], given["bn1.running_mean"])
