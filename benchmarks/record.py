@@ -41,7 +41,7 @@ def facts(run: Run, row: str) -> dict[str, Any]:
         "known_images": held_out.get("known_images"),
         "open_images": held_out.get("open_images"),
         "knows_open_names": run.knows_open_names,
-        "validation": {"accuracy": whole["validation"].get("accuracy"), "step": step},
+        "validation": {"accuracy": (whole["validation"] or {}).get("accuracy"), "step": step},
         "summary": run.metrics.summary,
     }
 
@@ -70,6 +70,18 @@ def recorded(file: Path) -> list[dict[str, Any]]:
 
 def cell(run: dict[str, Any]) -> tuple[Any, ...]:
     return run["row"], run["data"], run["held_out"], run["seed"]
+
+
+def different(rows: list[dict[str, Any]]) -> str:
+    """Where runs that differ in more than their seed would become one row: which one, and in what; "" for none."""
+    first: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for run in rows:
+        settings, place = run["settings"], cell(run)[:-1]
+        other = first.setdefault(place, settings)
+        names = [name for name in settings.keys() | other.keys() if settings.get(name) != other.get(name)]
+        if names:
+            return f"{place} differ in {', '.join(sorted(names)[:5])}"
+    return ""
 
 
 def study(rows: list[dict[str, Any]], what: str, command: str) -> dict[str, Any]:
@@ -110,6 +122,8 @@ def main() -> None:
     twice = [name for name, count in Counter(map(cell, rows)).items() if count > 1]
     if twice:
         parser.error(f"several runs of {twice[0]}: give each kind of run a row of its own (NAME=FOLDER)")
+    if problem := different(rows):
+        parser.error(f"the runs of {problem}: give each kind of run a row of its own (NAME=FOLDER)")
     new = set(map(cell, rows))
     older = [run for run in recorded(words.out) if cell(run) not in new] if words.keep else []
     result = study(rows + older, words.what, words.command)

@@ -74,12 +74,15 @@ class Study:
         }
 
     def average(self, row: str, metric: str) -> tuple[float | None, float | None, int]:
-        """Mean over the held-out domains; its standard deviation over seeds; the seeds that have all domains."""
-        by_seed: dict[int, list[float]] = defaultdict(list)
-        for (_, _, seed), value in self.values(row, metric).items():
-            by_seed[seed].append(value)
-        domains = max(map(len, by_seed.values()), default=0)
-        whole = [statistics.mean(values) for values in by_seed.values() if len(values) == domains]
+        """Mean over the held-out domains; its standard deviation over seeds; the seeds that have all domains.
+
+        None where no seed has all: a mean over other domains could not be compared with the rest of its row or column.
+        """
+        needed = {(run["data"], run["held_out"]) for run in self.runs if run["row"] == row}
+        by_seed: dict[int, dict[tuple[str, str], float]] = defaultdict(dict)
+        for (data, held_out, seed), value in self.values(row, metric).items():
+            by_seed[seed][data, held_out] = value
+        whole = [statistics.mean(values.values()) for values in by_seed.values() if values.keys() == needed]
         if not whole:
             return None, None, 0
         return statistics.mean(whole), statistics.stdev(whole) if len(whole) > 1 else None, len(whole)
@@ -108,11 +111,12 @@ def _knows_open_names(run: dict[str, Any]) -> bool:
 
 def table(study: Study, options: dict[str, str]) -> str:
     """The Markdown of one block."""
-    rows = options["rows"].split(",") if options.get("rows") else study.rows()
     columns = options["columns"].split(",")
     compared = options.get("first", "method") == "method"
+    given = options["rows"].split(",") if options.get("rows") else []
     if compared:
-        study = study.only(rows)
+        study = study.only(given or study.rows())
+    rows = given or study.rows()  # the best first, by what the table shows
     heads, texts = _by_domain(study, rows, columns) if options.get("by") else _averages(study, rows, columns, compared)
     if options.get("against"):
         heads.append(f"{_name(columns[0])}: `{options['against']}` minus this (95 %)")
@@ -140,8 +144,8 @@ def _averages(
     for row in rows:
         texts[row] = []
         for i, (mean, spread, _) in enumerate(cells[row]):
-            best = max(cells[other][i][0] or 0 for other in rows)
-            texts[row].append(_text(mean, spread, bold=compared and mean == best))
+            best = max(round(cells[other][i][0] or 0, 1) for other in rows)  # all that are printed alike
+            texts[row].append(_text(mean, spread, bold=compared and mean is not None and round(mean, 1) == best))
         texts[row].append(str(cells[row][0][2]))
     return [*(_name(c) for c in columns), "seeds"], texts
 
@@ -153,9 +157,7 @@ def _by_domain(study: Study, rows: list[str], columns: list[str]) -> tuple[list[
             values = [[v for (_, d, _), v in study.values(row, c).items() if d == domain] for c in columns]
             texts[row].append(" / ".join(f"{statistics.mean(v):.1f}" if v else "-" for v in values))
     for row in rows:
-        averages = [study.average(row, column)[0] for column in columns]
-        whole = all({d for _, d, _ in study.values(row, c)} == set(study.held_out()) for c in columns)
-        texts[row].append(_printed(averages) if whole else "")
+        texts[row].append(_printed(study.average(row, column)[0] for column in columns))
     names = " / ".join(_name(c) for c in columns)
     return [
         *(f"{domain}: {names}" if i == 0 else domain for i, domain in enumerate(study.held_out())),

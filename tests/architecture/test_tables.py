@@ -66,6 +66,30 @@ def test_a_table_by_hand() -> None:
     assert by_domain[2] == "| `b` | 40.0 | 70.0 | 55.0 |"
 
 
+def test_an_average_never_rests_on_fewer_domains_than_the_row_has() -> None:
+    """Neither where seeds have different domains, nor where a number is not defined in all of them."""
+
+    def run(row: str, domain: str, seed: int, value: float, few: float | None = None) -> dict[str, object]:
+        shared = {"data": "d", "commit": "1", "known_images": 9, "open_images": 0}
+        return {**shared, "row": row, "held_out": domain, "seed": seed, "summary": {"acc_u": value, "few": few}}
+
+    scattered = [run("dc", "x", 0, 0.8), run("dc", "y", 1, 0.2)]
+    whole = [run("agg", "x", 0, 0.8, 0.9), run("agg", "y", 0, 0.2)]
+    lines = TABLES.table(TABLES.Study("s", [*scattered, *whole]), {"columns": "acc_u,few"}).splitlines()
+    assert lines[2] == "| `agg` | **50.0** | - | 1 |"
+    assert lines[3] == "| `dc` | - | - | 0 |"
+    options = {"columns": "acc_u", "by": "held_out", "rows": "dc"}
+    assert TABLES.table(TABLES.Study("s", scattered), options).splitlines()[2] == "| `dc` | 80.0 | 20.0 |  |"
+    more = [run("dc", "x", 0, 0.8), run("dc", "z", 0, 0.99), run("agg", "x", 0, 0.9)]
+    assert TABLES.table(TABLES.Study("s", more), {"columns": "acc_u"}).splitlines()[2] == "| `agg` | **90.0** | 1 |"
+
+
+def test_values_that_are_printed_alike_are_all_best() -> None:
+    shared = {"data": "d", "held_out": "x", "seed": 0, "commit": "1", "known_images": 9, "open_images": 0}
+    runs = [{**shared, "row": row, "summary": {"acc_u": value}} for row, value in (("a", 0.50012), ("b", 0.50008))]
+    assert TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u"}).count("**50.0**") == 2
+
+
 def test_rows_that_know_the_names_of_open_classes_are_marked() -> None:
     """As the record says; for an older record, as the method's settings say."""
     run = {"data": "d", "held_out": "x", "seed": 0, "commit": "1", "known_images": 9, "summary": {"acc_u": 0.5}}
