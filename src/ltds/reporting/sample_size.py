@@ -88,7 +88,7 @@ def _different(runs: Iterable[Run], metric: str, kind: Literal["known", "open"])
     return 0 if largest is None else int(largest.sum())
 
 
-def half_width(percent: float, images: int) -> float:
+def half_width(percent: float, images: float) -> float:
     """Half of Wilson's 95 % interval of a share, in points. It is wide for few images even where all are right."""
     share = min(1.0, max(0.0, percent / 100))
     inside = share * (1 - share) / images + Z**2 / (4 * images**2)
@@ -148,7 +148,14 @@ def _parts(run: Run, metric: str, images: IntArray) -> list[int]:
 
 
 def _of_parts(parts: Sequence[int], percent: float) -> Sample | None:
-    return Sample(sum(parts), _mean_width([half_width(percent, n) for n in parts])) if parts else None
+    """The mean of the parts varies as a share of so many images would that the two have the same variance.
+
+    Intervals of the single parts must not be combined: Wilson's for one image is half as wide as chance moves it.
+    """
+    if not parts:
+        return None
+    equivalent = len(parts) ** 2 / sum(1 / n for n in parts)
+    return Sample(sum(parts), half_width(percent, equivalent))
 
 
 def _mean_width(widths: Sequence[float]) -> float:

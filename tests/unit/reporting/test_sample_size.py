@@ -21,7 +21,7 @@ from ltds.reporting.formats.terminal import terminal_rows
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.legend import FEW_IMAGES, IMAGES, legend
 from ltds.reporting.result_table import Column, cell_of, main_table, ranked
-from ltds.reporting.sample_size import Sample, half_width, is_uneven, over_domains, sample_of
+from ltds.reporting.sample_size import Sample, _of_parts, half_width, is_uneven, over_domains, sample_of
 
 
 def test_half_width_is_wilsons_interval() -> None:
@@ -57,6 +57,18 @@ def small(make_run, runs: Path) -> Collection:
     return collect([runs])
 
 
+@pytest.mark.parametrize(("parts", "percent"), [([1] * 40, 50), ([1] * 50, 30), ([2] * 30, 50), ([1, 9] * 20, 60)])
+def test_the_width_of_a_mean_over_small_classes_is_what_chance_does(parts: list[int], percent: float) -> None:
+    """95 % of simulated means lie within the half-width; intervals of single classes would say half of it."""
+    rng = np.random.default_rng(0)
+    drawn = rng.binomial(parts, percent / 100, (20_000, len(parts))) / parts
+    chance = 100 * np.quantile(np.abs(drawn.mean(axis=1) - percent / 100), 0.95)
+    sample = _of_parts(parts, percent)
+    assert sample is not None
+    assert sample.images == sum(parts)
+    assert sample.half_width == pytest.approx(chance, abs=1.2)
+
+
 def test_images_behind_each_metric(small: Collection) -> None:
     run = small.runs[0]
     found = {key: sample_of(run, key, 50) for key in METRICS}
@@ -69,7 +81,7 @@ def test_images_behind_each_metric(small: Collection) -> None:
     assert (shown["seen_pairs"], shown["unseen_pairs"], shown["unseen_pairs_sources"]) == ("1,200", "900", "200")
     acc = found["acc"]
     assert acc is not None
-    assert acc.half_width == pytest.approx(half_width(50, 700) / np.sqrt(3))
+    assert acc.half_width == pytest.approx(half_width(50, 2100)), "three domains of 700 images each"
 
 
 def test_an_average_over_domains_counts_every_image_once(make_run, runs: Path) -> None:
