@@ -52,7 +52,9 @@ def plan_comparison(
     on_cpu = choose_device(given.get("run", {}).get("device", "auto")).type == "cpu"
     tables = {name: merge(given, {"method": {**own, "name": name}}) for name, own in by_method.items()}
     images = any(needs_images(merge(table, changes)) for table in tables.values() for changes in variants)
-    network = choose_network(manifest, given, DEFAULT_BUDGET, on_cpu=on_cpu, images=images, progress=progress, say=say)
+    network = choose_network(
+        manifest, given, DEFAULT_BUDGET, on_cpu=on_cpu, images=images, repeatable=True, progress=progress, say=say
+    )
     batches = max(find_method(name).method.batches_per_step for name in tables)
     choices = shared_choices(facts, given, network, batches, on_cpu)
     first = next(iter(tables.values()))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,10 +12,12 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from ltds.core.errors import DataError
+from ltds.core.files import write_text
 from ltds.core.progress import SILENT, Progress
+from ltds.data.cache import image_fingerprint
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
-from ltds.engine.extraction import extract_features
+from ltds.engine.extraction import FINGERPRINT, extract_features
 from ltds.nn.backbones import ADAPTER, BackboneSettings, build_backbone
 from ltds.nn.efficientnet import NETWORK, WEIGHTS
 from ltds.planning.choices import Choice, Given
@@ -24,7 +27,9 @@ Learning = Literal["features", "pretrained", "scratch"]  # what is trained: on f
 NAME = "efficientnet-lite0"
 SIZES = (224, 160, 128, 96)  # of the images for features, the best first
 SHARE = 0.6  # of the budget, at most, for the features
+CLEARLY = 0.8  # of that share, at most, to replace smaller ones: the measured pace varies
 IMAGES = 8  # that are measured
+COMPARED = "compared.txt"  # beside the features: the size at which comparisons use them
 ON_IMAGES = (
     "size",
     "cache_size",
@@ -52,12 +57,13 @@ def choose_network(
     *,
     on_cpu: bool,
     images: bool = False,
+    repeatable: bool = False,
     progress: Progress = SILENT,
     say: Callable[[str], None] = lambda line: None,
 ) -> ChosenNetwork:
     """Without a GPU, a small network on features that a pretrained one computes once: better than few steps of the
     whole network, and much quicker (docs/datasets.md has the numbers). With a GPU, or for a method that needs
-    `images`, the pretrained network itself.
+    `images`, the pretrained network itself. `repeatable`: the same choice again later, whatever the time then allows.
     """
     data = given.get("data", {})
     if data.get("features"):
@@ -67,7 +73,7 @@ def choose_network(
     if not pretrained_is_installed():
         return ChosenNetwork(_from_scratch(), "scratch")
     if on_cpu and not images and not any(name in data for name in ON_IMAGES):
-        return _on_features(manifest, budget, progress, say)
+        return _on_features(manifest, budget, repeatable, progress, say)
     settings = {"backbone.name": NAME, "backbone.weights": "imagenet"}
     choice = Choice("network", settings, f"{NAME}, pretrained", "its ImageNet weights are installed here")
     return ChosenNetwork(choice, "pretrained")
@@ -78,23 +84,39 @@ def _from_scratch() -> Choice:
     return Choice("network", {"backbone.name": "resnet10"}, "resnet10, from scratch", why)
 
 
-def _on_features(manifest: Manifest, budget: float, progress: Progress, say: Callable[[str], None]) -> ChosenNetwork:
+def _on_features(
+    manifest: Manifest, budget: float, repeatable: bool, progress: Progress, say: Callable[[str], None]
+) -> ChosenNetwork:
     started = time.perf_counter()
-    file = _usable_features(manifest)
-    if file is None:
-        pace = _seconds_per_image()
-        size = affordable_size(pace, len(manifest), SHARE * budget)
-        expected = pace * len(manifest) * (size / SIZES[0]) ** 2
-        say(f"Computing features with {NAME} at {size} pixels, once for all runs: about {say_duration(expected)} ...")
-        file = extract_features(manifest, backbone=NAME, size=size, device="cpu", progress=progress)
+    size = _recorded_size(manifest) if repeatable else None
+    if size is None:
+        size = _computed_size(manifest, budget, progress, say)
+    if repeatable:
+        _record_size(manifest, size)
     settings: dict[str, Any] = {
-        "data.features": str(file.resolve()),
+        "data.features": str(_features_file(manifest, size).resolve()),
         "backbone.name": ADAPTER,
         "backbone.adapter_width": 1024,
     }
     why = "no GPU here: ImageNet features, computed once, and a small network on them beat a short fine-tuning"
-    choice = Choice("network", settings, f"{NAME}, frozen", why)
+    choice = Choice("network", settings, f"{NAME}, frozen, {size} px", why)
     return ChosenNetwork(choice, "features", time.perf_counter() - started)
+
+
+def _computed_size(manifest: Manifest, budget: float, progress: Progress, say: Callable[[str], None]) -> int:
+    """The size of the features: of those computed before if they are as good as the budget allows, or computed now."""
+    stored = _stored_size(manifest, SIZES)
+    if stored == SIZES[0]:
+        return stored
+    pace = _seconds_per_image()
+    if stored is not None and stored >= affordable_size(pace, len(manifest), CLEARLY * SHARE * budget):
+        return stored
+    size = affordable_size(pace, len(manifest), SHARE * budget)
+    expected = pace * len(manifest) * (size / SIZES[0]) ** 2
+    say(f"Computing features with {NAME} at {size} pixels, once for all runs: about {say_duration(expected)} ...")
+    out = _features_file(manifest, size)
+    extract_features(manifest, backbone=NAME, size=size, out=out, device="cpu", progress=progress)
+    return size
 
 
 def affordable_size(seconds_per_image: float, images: int, seconds: float) -> int:
@@ -103,16 +125,36 @@ def affordable_size(seconds_per_image: float, images: int, seconds: float) -> in
     return next(fitting, SIZES[-1])
 
 
-def _usable_features(manifest: Manifest) -> Path | None:
-    """The features of all images that were computed before, at the largest size."""
-    for size in SIZES:
-        file = manifest.root / "features" / f"{NAME}-{size}.npz"
+def _features_file(manifest: Manifest, size: int) -> Path:
+    return manifest.root / "features" / f"{NAME}-{size}.npz"
+
+
+def _stored_size(manifest: Manifest, sizes: Iterable[int]) -> int | None:
+    """The first of these sizes at which features were computed before from the images as they are now."""
+    now = image_fingerprint(manifest)
+    for size in sizes:
+        file = _features_file(manifest, size)
         try:
-            if file.is_file() and FeatureVectors.read(file, manifest).dim:
-                return file
+            if file.is_file() and FeatureVectors.read(file, manifest).provenance.get(FINGERPRINT) == now:
+                return size
         except DataError:  # of other images, or damaged: they are computed again
             continue
     return None
+
+
+def _recorded_size(manifest: Manifest) -> int | None:
+    """The size at which a comparison used features before, if they are still current."""
+    try:
+        size = int((manifest.root / "features" / COMPARED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return _stored_size(manifest, [size])
+
+
+def _record_size(manifest: Manifest, size: int) -> None:
+    """Better features, which a run with a longer budget may add, must not change a comparison that is continued."""
+    with suppress(OSError):  # a dataset that cannot be written to gets no other features either
+        write_text(manifest.root / "features" / COMPARED, f"{size}\n")
 
 
 @torch.inference_mode()

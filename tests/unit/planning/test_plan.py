@@ -278,7 +278,7 @@ def test_on_a_cpu_features_are_computed_once(photos: Path) -> None:
     pytest.importorskip("efficientnet_lite_pytorch", reason="needs the extra 'efficientnet'")
     said: list[str] = []
     settings = {"schedule.epochs": 1, "schedule.steps_per_epoch": 2, "run.threads": 1}
-    arguments: dict[str, Any] = {"method": "bsce", "device": "cpu", "budget": "10s", "settings": settings}
+    arguments: dict[str, Any] = {"method": "bsce", "device": "cpu", "budget": "2m", "settings": settings}
     run = ltds.train("photos", held_out="night", say=said.append, **arguments)
     assert any("Computing features" in line for line in said)
     assert run.read_config()["backbone"]["name"] == "adapter"
