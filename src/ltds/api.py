@@ -22,6 +22,8 @@ from ltds.planning.begin import begin_run, new_run_folder, say_nothing
 from ltds.planning.duration import parse_duration
 from ltds.planning.series import RunSeries, check_estimate
 
+BATCH_SIZE = 64  # images that the network sees at once, with other data
+
 
 @on_all_ranks
 def train(
@@ -130,7 +132,7 @@ def evaluate(
     data: str | Path | Manifest | None = None,
     out: str | Path | None = None,
     split: EvaluatedSplit = "all",
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     device: str = "auto",
     trust: Iterable[str] = (),
     progress: Progress = SILENT,
@@ -138,7 +140,7 @@ def evaluate(
     """Compute the metrics of a run again from its stored predictions, and write metrics.json. Needs no images.
 
     With `data`, test the run's model on another dataset. This writes evaluation.json, predictions.csv and a page,
-    report.html.
+    report.html. The other arguments are for that.
 
     Args:
         data: A dataset with the same class names, or a folder of images sorted as domain/class/*.
@@ -161,6 +163,13 @@ def evaluate(
         )
         write_new_data_page(result.folder, result.metrics, result.judged, result.root, directory.path.name)
         return result.metrics
+    if out is not None or split != "all" or batch_size != BATCH_SIZE or device != "auto" or tuple(trust):
+        raise ConfigError(
+            "Expected arguments 'out', 'split', 'batch_size', 'device' and 'trust' only with 'data', but got one "
+            "without it: stored predictions are read, and metrics.json of the run is written. Name a dataset, or leave "
+            "the argument out.",
+            arguments=["data"],
+        )
     with progress.track("Evaluating", 1) as advance:
         metrics = evaluate_run(directory)
         advance()

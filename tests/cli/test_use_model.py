@@ -16,6 +16,7 @@ from PIL import Image
 
 import ltds
 from conftest import Command
+from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
@@ -255,3 +256,22 @@ def test_the_nearest_training_images_in_every_format(
     assert refused.returncode == 2
     assert "exported without them" in refused.stderr
     assert "--data VALUE" in refused.stderr
+
+
+def test_options_for_other_data_need_other_data(run: RunDirectory, command: Command, tmp_path: Path) -> None:
+    before = run.metrics_file.stat().st_mtime_ns
+    for words in (["--out", "o"], ["--split", "test"], ["--batch-size", "8"], ["--device", "cpu"], ["--trust", "mine"]):
+        refused = command("evaluate", str(run.path), *words)
+        assert refused.returncode == 2, words
+        assert "only with --data, but got one without it" in refused.stderr
+    for argument in (
+        {"out": tmp_path / "o"},
+        {"split": "test"},
+        {"batch_size": 8},
+        {"device": "cpu"},
+        {"trust": ["m"]},
+    ):
+        with pytest.raises(ConfigError, match="only with 'data', but got one without it"):
+            ltds.evaluate(run, **argument)  # type: ignore[arg-type]
+    assert run.metrics_file.stat().st_mtime_ns == before, "nothing was computed"
+    assert command("evaluate", str(run.path), "--split", "all", "--device", "auto").returncode == 0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ltds.engine.use import OtherDataResult
     from ltds.reporting.result_table import TableCell
 
+BATCH_SIZE = 64
 NAMED = 10  # classes, or images that could not be read
 
 
@@ -36,7 +37,7 @@ def evaluate(
         typer.Option(help="Folder for numbers and page on --data (default: evaluations/NAME in the run)."),
     ] = None,
     split: Annotated[str, typer.Option(help="Which images of --data: 'all' or 'test'.")] = "all",
-    batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = BATCH_SIZE,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     trust: Annotated[
         list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
@@ -53,6 +54,12 @@ def evaluate(
     Exit code 1: some images could not be read; they are named and left out.
     """
     if not data:
+        if out is not None or split != "all" or batch_size != BATCH_SIZE or device != "auto" or trust:
+            raise ConfigError(
+                "Expected --out, --split, --batch-size, --device and --trust only with --data, but got one without it: "
+                "stored predictions are read, and metrics.json of each run is written. Add --data FOLDER, or leave "
+                "the option out."
+            )
         _again(runs)
         return
     from typing import cast
