@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ltds.reporting.comparison_table import interval, p_text
+from ltds.reporting.comparison_table import interval, p_equals
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.paired_runs import ALPHA, MethodDifference, all_pairs, method_difference, values_of
@@ -23,8 +23,9 @@ NAMED = 6  # methods that are named at most
 class Answer:
     """`verdict` is one sentence, `certainty` the next; `leader` is the label of the best row, None if none leads.
 
-    `beaten`: the rows that are worse than the leader over paired runs; `undecided`: those that are not shown to be.
-    `enough_pairs`: whether the paired runs are so many that they could show a difference.
+    Over the runs that a row shares with the leader, it is worse (`beaten`), better although its mean is lower
+    (`beaten_by`), or neither is shown (`undecided`, highest mean first). Of the latter, `tested` share so many runs
+    that a difference could have shown; of the others nothing is known.
     """
 
     leader: str | None
@@ -32,7 +33,13 @@ class Answer:
     certainty: str
     beaten: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
-    enough_pairs: bool = False
+    tested: tuple[str, ...] = ()
+    beaten_by: tuple[str, ...] = ()
+
+    @property
+    def enough_pairs(self) -> bool:
+        """Whether the best of the undecided rows is among the tested ones."""
+        return bool(self.undecided) and self.undecided[0] in self.tested
 
 
 @lru_cache(maxsize=64)
@@ -73,10 +80,13 @@ def _answer(dataset: Dataset) -> Answer:
         chance = "With one seed this may be chance: train both methods with three or more seeds."
         return Answer(best, verdict, chance, (), tuple(order[1:]))
     shared, family = _differences(dataset, order)
-    beaten = tuple(label for label, one in shared.items() if one.verdict == "better")
-    undecided = tuple(label for label in order[1:] if label not in beaten)
-    enough = bool(shared) and max(one.paired.pairs for one in shared.values()) >= _needed(family)
-    return Answer(best, verdict, _certainty(second, shared, beaten, family), beaten, undecided, enough)
+    beaten, beaten_by = (
+        tuple(label for label, one in shared.items() if one.verdict == which) for which in ("better", "worse")
+    )
+    undecided = tuple(label for label in order[1:] if label not in (*beaten, *beaten_by))
+    tested = tuple(label for label in undecided if label in shared and _is_tested(shared[label], family))
+    found = Answer(best, verdict, "", beaten, undecided, tested, beaten_by)
+    return replace(found, certainty=_certainty(found, second, shared, family))
 
 
 def _image_count(dataset: Dataset, domains: Sequence[str]) -> str:
@@ -99,36 +109,58 @@ def _differences(dataset: Dataset, order: Sequence[str]) -> tuple[dict[str, Meth
     return shared, sum(p is not None for p in tested.values())
 
 
-def _certainty(second: str, shared: Mapping[str, MethodDifference], beaten: Sequence[str], family: int) -> str:
+def _is_tested(one: MethodDifference, family: int) -> bool:
+    """Whether the pairs could have shown a difference: they are enough, and not all of one seed."""
+    return one.paired.pairs >= _needed(family) and one.verdict == "no difference shown"
+
+
+def _certainty(found: Answer, second: str, shared: Mapping[str, MethodDifference], family: int) -> str:
     """What pairs of runs with the same held-out domain and seed show about the leader and the other methods."""
     if second not in shared:
         return f"It shares no seed and held-out domain with {isolated(second)}: train both with the same seeds."
-    undecided = [label for label in shared if label not in beaten]
+    beaten = found.beaten
     clauses = [f"it beats {isolated(label)} in {_numbers(shared[label])}" for label in beaten[:DETAILED]]
     if len(beaten) > DETAILED:
         clauses.append(f"it also beats {_names(beaten[DETAILED:])}")
-    if undecided:
-        first, *rest = undecided
-        clauses.append(f"no significant difference from {isolated(first)}: it won {_numbers(shared[first])}")
-        clauses += [f"nor from {_names(rest)}"] if rest else []
+    clauses += [*_beaten_by(found.beaten_by, shared), *_no_difference(found, shared)]
     holm = f" (p corrected by Holm's method over {family} pairs of methods.)" if family > 1 else ""
     text = "; ".join(clauses)
-    return f"{text[0].upper()}{text[1:]}.{holm}{_caution(shared, undecided, second, family)}"
+    return f"{text[0].upper()}{text[1:]}.{holm}{_caution(found, second, shared, family)}"
+
+
+def _beaten_by(labels: Sequence[str], shared: Mapping[str, MethodDifference]) -> list[str]:
+    """Clauses on methods with a lower mean that win over the runs that both have: their means include other runs."""
+    clauses = [
+        f"over the runs that both have, it is worse than {isolated(label)}: it won {_numbers(shared[label])}"
+        for label in labels[:DETAILED]
+    ]
+    clauses += [f"it is also worse than {_names(labels[DETAILED:])}"] if len(labels) > DETAILED else []
+    return [*clauses, "its higher mean comes from comparing other runs than these pairs"] if labels else []
+
+
+def _no_difference(found: Answer, shared: Mapping[str, MethodDifference]) -> list[str]:
+    """Clauses on the undecided methods: few pairs that show nothing are no sign that two methods are as good."""
+    first, *rest = [label for label in found.undecided if label in shared] or [""]
+    if not first:
+        return []
+    clauses = [f"no significant difference from {isolated(first)}: it won {_numbers(shared[first])}"]
+    tested, few = ([label for label in rest if (label in found.tested) is wanted] for wanted in (True, False))
+    clauses += [f"nor from {_names(tested)}"] if tested else []
+    return [*clauses, f"too few pairs to tell it from {_names(few)}"] if few else clauses
 
 
 def _numbers(one: MethodDifference) -> str:
     """How often it won, by how much, and the p-value."""
     d = one.paired
     ties = f", {d.ties} tied" if d.ties else ""
-    return f"{d.wins} of {d.pairs} pairs{ties} (difference {d.mean:.1f}{interval(d.low, d.high)}, p = {p_text(one.p)})"
+    return f"{d.wins} of {d.pairs} pairs{ties} (difference {d.mean:.1f}{interval(d.low, d.high)}, {p_equals(one.p)})"
 
 
-def _caution(shared: Mapping[str, MethodDifference], undecided: Sequence[str], second: str, family: int) -> str:
+def _caution(found: Answer, second: str, shared: Mapping[str, MethodDifference], family: int) -> str:
     """A sentence if the runner-up is not beaten: with n pairs, p is at least 2 (1/2)^n, so few pairs cannot show it."""
-    if second not in undecided:
+    if second not in found.undecided:
         return ""
-    pairs = max(one.paired.pairs for one in shared.values())
-    needed = _needed(family)
+    pairs, needed = shared[second].paired.pairs, _needed(family)
     if pairs >= needed:
         return " So it is not a clear winner."
     return (

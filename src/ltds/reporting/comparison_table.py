@@ -83,6 +83,12 @@ def p_text(p: float | None) -> str:
     return MISSING if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_equals(p: float | None) -> str:
+    """As `p_text`, in a sentence: "p = 0.031" or "p < 0.001"."""
+    text = p_text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def _fields(row: ComparisonRow, reference: str) -> tuple[tuple[str, ...], tuple[float | None, ...]]:
     mean = row.cell.mean
     gap = None if mean is None or row.printed is None else mean - row.printed

@@ -61,7 +61,7 @@ def _method(context: FigureContext, leader: str, found: Answer) -> Iterator[Advi
             f"Train a second method, such as {simple}.",
             f"With one method alone, you cannot tell whether {best} is good.",
         )
-    elif not found.beaten and not found.undecided:
+    elif not (found.beaten or found.undecided or found.beaten_by):
         yield Advice(
             "Complete the runs.", "No other method was trained with every held-out domain, so none can be compared."
         )
@@ -69,6 +69,12 @@ def _method(context: FigureContext, leader: str, found: Answer) -> Iterator[Advi
         yield Advice(
             f"Take {best} for now, and train it and {isolated(found.undecided[0])} with three or more seeds.",
             "It has the highest number, but a method was trained only once: another seed may change the order.",
+        )
+    elif found.beaten_by:
+        other = isolated(found.beaten_by[0])
+        yield Advice(
+            f"Train {best} and {other} with the same seeds and held-out domains before you choose one.",
+            f"{best} has the highest number, but over the runs that both have, {other} is better.",
         )
     elif not found.undecided:
         yield Advice(f"Use {best}.", "Over paired runs it is better than every other method here.")
@@ -83,8 +89,11 @@ def _method(context: FigureContext, leader: str, found: Answer) -> Iterator[Advi
 
 
 def _cheapest(context: FigureContext, leader: str, found: Answer) -> Advice:
-    """Of methods that cannot be told apart, the smallest network; the leader if its size is not known or the same."""
-    equal = [leader, *found.undecided]
+    """Of methods that cannot be told apart, the smallest network; the leader if its size is not known or the same.
+
+    Methods with too few paired runs are not among them: nothing shows that they are as good.
+    """
+    equal = [leader, *found.tested]
     sizes = {label: cost_of(context.dataset.rows[label]).parameters for label in equal}
     known = {label: size for label, size in sizes.items() if size is not None}
     small = min(known, key=lambda label: known[label], default=leader)

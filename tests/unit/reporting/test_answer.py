@@ -108,3 +108,48 @@ def test_only_held_out_domains_that_every_method_has_are_compared(make_run, runs
     assert found.verdict.startswith("dc is ahead with 60.0 ± 0.0 % Acc-U on photo")
     assert found.certainty.endswith("Not every method was trained with sketch held out, so this leaves those runs out.")
     assert (found.beaten, found.undecided, found.enough_pairs) == ((), ("agg",), False)
+
+
+def test_few_pairs_are_no_sign_that_a_method_is_as_good(make_run, runs: Path) -> None:
+    """ltds and daml share 10 pairs; agg is 30 points below, but its 4 pairs cannot show this."""
+    noise = [0.1, -0.2, 0.3, -0.4, 0.5, 0.6, -0.7, -0.2, 0.2, -0.1]
+    for i, (held_out, seed) in enumerate(itertools.product(("photo", "sketch"), range(5))):
+        make_run("ltds", held_out, seed, 0.50 + 0.01 * seed)
+        make_run("daml", held_out, seed, 0.50 + 0.01 * seed + 0.01 * noise[i] - 0.002)
+        if seed < 2:
+            make_run("agg", held_out, seed, 0.20 + 0.01 * seed)
+    found = ask(runs)
+    assert (found.leader, found.beaten, found.undecided, found.tested) == ("ltds", (), ("daml", "agg"), ("daml",))
+    assert found.enough_pairs
+    assert found.certainty.endswith(
+        "; too few pairs to tell it from agg. (p corrected by Holm's method over 3 pairs of methods.) So it is not a "
+        "clear winner."
+    )
+
+
+def test_the_pairs_of_the_runner_up_count(make_run, runs: Path) -> None:
+    """The runner-up dc shares 2 seeds with the leader, the beaten agg 10: "2 pairs cannot reach", not "no clear"."""
+    for seed in range(10):
+        make_run("bsce", seed=seed, acc_u=0.50 + 0.01 * (seed % 3))
+        make_run("agg", seed=seed, acc_u=0.20 + 0.01 * seed)
+        if seed < 2:
+            make_run("dc", seed=seed, acc_u=0.49 + 0.01 * seed)
+    found = ask(runs)
+    assert (found.beaten, found.undecided, found.tested, found.enough_pairs) == (("agg",), ("dc",), (), False)
+    assert found.certainty.endswith(
+        " 2 pairs cannot reach p = 0.05, whatever their values: add seeds or held-out domains until there are 7 pairs."
+    )
+
+
+def test_a_leader_that_loses_every_shared_pair(make_run, runs: Path) -> None:
+    """agg wins all 12 pairs that both have; only its seeds 6 to 9, which dc lacks, make its mean lower."""
+    for held_out, seed in itertools.product(("photo", "sketch"), range(10)):
+        make_run("agg", held_out, seed, 0.53 + 0.003 * seed if seed < 6 else 0.40)
+        if seed < 6:
+            make_run("dc", held_out, seed, 0.50 + 0.002 * seed)
+    found = ask(runs)
+    assert (found.leader, found.beaten_by, found.undecided, found.tested) == ("dc", ("agg",), (), ())
+    assert found.certainty == (
+        "Over the runs that both have, it is worse than agg: it won 0 of 12 pairs (difference -3.3 [-3.3, -3.2], "
+        "p < 0.001); its higher mean comes from comparing other runs than these pairs."
+    )

@@ -13,8 +13,9 @@ import pytest
 from ltds.core.errors import ConfigError
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.comparison import check_reference, comparisons, reference_of
-from ltds.reporting.comparison_table import comparison_table
-from ltds.reporting.figures.critical_difference import critical_difference
+from ltds.reporting.comparison_table import comparison_table, p_equals
+from ltds.reporting.figures.context import FigureContext
+from ltds.reporting.figures.critical_difference import critical_difference, draw
 from ltds.reporting.formats.csv_table import csv_table
 from ltds.reporting.formats.html.page import render
 from ltds.reporting.formats.json_record import json_text, record
@@ -217,3 +218,12 @@ def test_the_critical_difference_figure_shows_ranks_gap_and_bars() -> None:
     assert {"_b  1.00", "$a$  2.50", "4.00  d", "2.50  c", "critical difference 1.60"} <= set(shown)
     bars = [line.get_xdata() for line in axes.lines if line.get_linewidth() == 4]
     assert [list(bar) for bar in bars] == [[1.0, 2.5], [2.5, 4.0]]
+
+
+def test_a_small_p_is_below_and_never_equal(make_run, runs: Path) -> None:
+    """Ten seeds, always in one order: Friedman's chi-squared is 20 with 2 degrees of freedom."""
+    assert [p_equals(p) for p in (0.0004, 0.0314, None)] == ["p < 0.001", "p = 0.031", f"p = {MISSING}"]
+    for seed, (method, acc_u) in itertools.product(range(10), (("agg", 0.3), ("dc", 0.4), ("bsce", 0.5))):
+        make_run(method, seed=seed, acc_u=acc_u)
+    (drawing,) = draw(FigureContext(collect([runs]).datasets[0]))
+    assert "; Friedman test: p < 0.001. Methods" in drawing.caption

@@ -101,6 +101,36 @@ def test_of_equals_the_smaller_is_advised(make_run, runs: Path) -> None:
     assert reason == ("The runs show no difference between dc, agg. Of these, it has 1.00 k parameters, dc 2.00 k.")
 
 
+def test_a_method_with_few_pairs_is_never_as_good(make_run, runs: Path) -> None:
+    """bsce has the smallest network and is 30 points below; its two seeds cannot show that."""
+    grid(make_run, 0.0005, 2000)
+    for seed in (0, 1):
+        make_run("bsce", seed=seed, acc_u=0.2, parameters=10)
+    said = advice(runs)
+    assert said["Take agg, the smallest of the methods that are as good."] == (
+        "The runs show no difference between dc, agg. Of these, it has 1.00 k parameters, dc 2.00 k."
+    )
+
+
+def test_a_beaten_runner_up_does_not_decide_about_others(make_run, runs: Path) -> None:
+    grid(make_run, 0.1, 2000)
+    for seed in (0, 1):
+        make_run("bsce", seed=seed, acc_u=0.2, parameters=10)
+    assert advice(runs)["Take dc for now, and add seeds or held-out domains."].endswith("sure that it beats bsce.")
+
+
+def test_a_leader_that_loses_over_shared_runs_is_not_advised(make_run, runs: Path) -> None:
+    for seed in range(12):
+        make_run("agg", seed=seed, acc_u=0.53 + 0.003 * seed if seed < 8 else 0.30)
+        if seed < 8:
+            make_run("dc", seed=seed, acc_u=0.50 + 0.002 * seed)
+    said = advice(runs)
+    assert said["Train dc and agg with the same seeds and held-out domains before you choose one."] == (
+        "dc has the highest number, but over the runs that both have, agg is better."
+    )
+    assert not any(action.startswith(("Take ", "Use ")) for action in said)
+
+
 def test_what_to_collect(make_run, runs: Path) -> None:
     summary = {"many": 0.9, "few": 0.3, "seen_pairs": 0.9, "unseen_pairs_sources": 0.5}
     path = make_run("agg", "photo", acc_u=0.4, summary=summary)

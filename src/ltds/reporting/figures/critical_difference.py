@@ -11,7 +11,7 @@ import numpy as np
 
 from ltds.evaluation.significance import cliques
 from ltds.reporting.answer import ACC_U
-from ltds.reporting.comparison_table import p_text
+from ltds.reporting.comparison_table import p_equals
 from ltds.reporting.figures.axes_svg import WIDTH, Scale, document, of_method, text
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext
@@ -37,9 +37,9 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
     yield Drawing(
         partial(critical_difference, *shown),
         "Mean ranks in Acc-U",
-        f"Over {ranked.blocks} pairs of held-out domain and seed that every method has; Friedman test: p = "
-        f"{p_text(ranked.friedman_p)}. Methods joined by a bar do not differ significantly in Nemenyi's test. The test "
-        "assumes independent pairs, so the true critical difference is at least as large as the one drawn.",
+        f"Over {ranked.blocks} pairs of held-out domain and seed that every method has; Friedman test: "
+        f"{p_equals(ranked.friedman_p)}. Methods joined by a bar do not differ significantly in Nemenyi's test. The "
+        "test assumes independent pairs, so the true critical difference is at least as large as the one drawn.",
         "; ".join(f"{name}: {rank:.2f}" for name, rank in by_rank) + f"; critical difference {ranked.gap:.2f}.",
         page_svg=critical_difference_svg(*shown),
     )
