@@ -81,16 +81,20 @@ def _arrays(file: Path) -> tuple[NDArray[np.floating], list[str], dict[str, Any]
 
 
 def _rows_by_path(paths: list[str], wanted: Sequence[str], file: Path) -> NDArray[np.int64]:
-    """For each wanted path the row of the file: the same path, or else the only one with the same last parts."""
+    """For each wanted path the row of the file: the same path, or else the only one with the same last parts.
+
+    No other wanted path may end so either: A/cat/1.jpg and B/cat/1.jpg are two images, and cat/1.jpg could be any.
+    """
     exact = {path: row for row, path in enumerate(paths)}
     rows = [exact.get(path) for path in wanted]
     if None in rows:
         depth = 1 + min((path.count("/") for path in paths), default=0)
         counts = Counter(_last_parts(path, depth) for path in paths)
+        wanted_counts = Counter(_last_parts(path, depth) for path in set(wanted))
         by_end = {_last_parts(path, depth): row for row, path in enumerate(paths)}
         for i, path in enumerate(wanted):
             end = _last_parts(path, depth)
-            if rows[i] is None and counts[end] == 1:
+            if rows[i] is None and counts[end] == wanted_counts[end] == 1:
                 rows[i] = by_end[end]
     missing = [path for path, row in zip(wanted, rows, strict=True) if row is None]
     if missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,17 @@ def test_paths_may_have_other_leading_folders(toy: Manifest, tmp_path: Path) -> 
     order = np.random.default_rng(0).permutation(len(toy))
     write_features(file, values[order], ["/".join(toy.paths[i].split("/")[1:]) for i in order])
     np.testing.assert_array_equal(FeatureVectors.read(file, toy).values, values.astype(np.float32))
+
+
+def test_images_of_two_folders_never_share_a_vector(toy: Manifest, tmp_path: Path) -> None:
+    n, file = len(toy), tmp_path / "f.npz"
+    paths = ("A/cat/1.jpg", "B/cat/1.jpg", *(f"A/dog/{i}.jpg" for i in range(n - 2)))
+    write_features(file, features_of_toy(toy)[1:], [path[2:] for path in paths[1:]])
+    with pytest.raises(DataError, match=f"none for 2 of {n} images, such as 'A/cat/1.jpg'"):
+        FeatureVectors.read(file, replace(toy, paths=paths))
+    write_features(file, features_of_toy(toy)[1:], ["cat/1.jpg", *(path[2:] for path in paths[2:])])
+    with pytest.raises(DataError, match=f"none for 1 of {n} images, such as 'B/cat/1.jpg'"):
+        FeatureVectors.read(file, replace(toy, paths=("cat/1.jpg", *paths[1:])))
 
 
 def test_files_that_do_not_fit_are_refused_in_words(toy: Manifest, tmp_path: Path) -> None:
