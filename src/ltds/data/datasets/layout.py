@@ -16,7 +16,8 @@ SUGGESTED = "Sort them into folders by domain and class, as in {name}/hospital-a
 def infer_layout(root: Path, images: Sequence[str]) -> str:
     """The layout of the folder `root` for the dataset builder; `images` are the paths of its images, relative to it.
 
-    domain/class, class (one domain), or either with folders for the splits: split/class, domain/split/class, ...
+    domain/class, class (one domain), or either with folders for the splits, at any level: split/class,
+    domain/split/class, domain/class/split, ...
     """
     if not images:
         kinds = ", ".join(sorted(SUFFIXES))
@@ -31,7 +32,7 @@ def infer_layout(root: Path, images: Sequence[str]) -> str:
             f"they lie directly in the folder. {SUGGESTED.format(name=root.name or root)}"
         )
     levels = [path.split("/")[:-1] for path in images if path.count("/") >= depth]
-    split_at = next((i for i in range(min(depth, 2)) if _are_splits({folders[i] for folders in levels})), None)
+    split_at = next((i for i in range(min(depth, 3)) if _are_splits({folders[i] for folders in levels})), None)
     if split_at is None:
         _refuse_one_level_too_deep(root, levels, depth)
     names = ["domain", "class"] if depth - (split_at is not None) >= 2 else ["class"]

@@ -47,6 +47,10 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["train/cat/1.png", "test/cat/1.png"], "split/class"),
         (["Train/a/cat/1.png", "valid/a/cat/1.png"], "split/domain/class"),
         (["a/train/cat/1.png", "b/test/cat/1.png"], "domain/split/class"),
+        (["a/cat/train/1.png", "b/cat/test/2.png"], "domain/class/split"),
+        (["a/cat/train/x/1.png", "b/cat/test/y/2.png"], "domain/class/split"),
+        (["cat/train/1.png", "dog/test/2.png"], "class/split"),
+        (["a/cat/train/1.png", "b/cat/left/2.png"], "domain/class"),
         (["train/cat/1.png"], "domain/class"),  # one folder called train is no split
     ],
 )
@@ -109,6 +113,15 @@ def test_a_held_out_domain_is_tested_on_all_of_its_images(photos: Path) -> None:
     assert read.whole_held_out
     given = write(photos.parent / "given", "train/cat/1.png", "test/cat/1.png")
     assert not open_or_build(given).whole_held_out  # folders give the splits
+
+
+def test_test_images_in_folders_inside_the_classes_are_not_trained_on(photos: Path) -> None:
+    split = ("train/1.png", "train/2.png", "test/1.png")
+    given = write(photos.parent / "given", *(f"{d}/{c}/{name}" for d in "AB" for c in ("cat", "dog") for name in split))
+    made = open_or_build(given)
+    assert [path for path in made.paths if "/test/" in path] == [made.paths[row] for row in made.rows("test")]
+    assert made.counts("train").tolist() == [[2, 2], [2, 2]]
+    assert made.counts("test").tolist() == [[1, 1], [1, 1]]
 
 
 def test_both_ways_of_testing_on_a_whole_domain_exclude_each_other(photos: Path) -> None:
