@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,10 +17,12 @@ import numpy as np
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.files import write_json, write_text
 from ltds.core.progress import SILENT, Progress
+from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest
 from ltds.engine.model import Model
 from ltds.engine.predict_files import FilePredictions, predict_files
 
+FILE = "evaluation.json"
 FORMAT = 1
 EvaluatedSplit = Literal["all", "test"]
 
@@ -72,6 +76,7 @@ def evaluate_on(
         "data": {
             "name": manifest.name,
             "checksum": manifest.checksum,
+            "content": sampled_content(manifest),
             "split": split,
             "images": len(judged),
             "skipped": len(predictions.skipped),
@@ -93,12 +98,30 @@ def write_evaluation(folder: Path, metrics: dict[str, Any], judged: Sequence[Jud
     for j in judged:
         table.writerow([j.path, j.domain, j.truth, "yes" if j.known else "no", j.label, j.best, j.confidence])
     write_text(folder / "predictions.csv", text.getvalue())
-    write_json(folder / "evaluation.json", metrics)
+    write_json(folder / FILE, metrics)
 
 
-def evaluation_folder(model: Path, manifest: Manifest) -> Path:
-    """Where the evaluation of a run, or of a model directory, on this dataset goes unless the user says otherwise."""
-    return model / "evaluations" / (re.sub(r"[^\w.-]+", "-", manifest.name).strip(".-") or "data")
+def evaluation_folder(model: Path, metrics: dict[str, Any]) -> Path:
+    """Where the evaluation of a run, or of a model directory, goes unless the user says otherwise: evaluations/NAME.
+
+    If NAME holds an evaluation on other images, as of another folder called "images", a longer name keeps both. The
+    same evaluation goes to the same folder again.
+    """
+    data = metrics["data"]
+    folder = model / "evaluations" / (re.sub(r"[^\w.-]+", "-", data["name"]).strip(".-") or "data")
+    if not (folder / FILE).is_file() or _is_same(folder / FILE, data):
+        return folder
+    images = hashlib.sha256(f"{data['checksum']} {data['content']}".encode()).hexdigest()
+    return folder.with_name(f"{folder.name}-{data['split']}-{images[:8]}")
+
+
+def _is_same(file: Path, data: dict[str, Any]) -> bool:
+    """Whether the stored evaluation is one on these images; files from before "content" was recorded lack it."""
+    try:
+        before = json.loads(file.read_bytes())["data"]
+        return all(before.get(key, data[key]) == data[key] for key in ("checksum", "split", "content"))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):  # no evaluation of ltds
+        return False
 
 
 def _numbers(judged: Iterable[Judged]) -> dict[str, Any]:

@@ -122,12 +122,13 @@ def evaluate_elsewhere(
 ) -> OtherDataResult:
     """A trained model on another dataset with the same class names, or on a folder of images sorted by class.
 
-    Writes evaluation.json and predictions.csv into `out`, by default evaluations/NAME in the model's folder.
+    Writes evaluation.json and predictions.csv into `out`, by default evaluations/NAME in the model's folder; if NAME
+    holds an evaluation on other images, the name gets longer.
     """
     raw = not isinstance(data, Manifest) and str(data) != "bestiary" and holds_images(Path(data))
     manifest = preview(Path(data)) if raw else open_dataset(data, progress)  # type: ignore[arg-type]
     loaded = load_model(model, device=device, trust=trust)
     metrics, judged, predictions = evaluate_on(loaded, manifest, split=split, batch_size=batch_size, progress=progress)
-    folder = evaluation_folder(Path(model), manifest) if out is None else Path(out)
+    folder = evaluation_folder(Path(model), metrics) if out is None else Path(out)
     write_evaluation(folder, metrics, judged)
     return OtherDataResult(metrics, folder, predictions.skipped, tuple(judged), manifest.root)

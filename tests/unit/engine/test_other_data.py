@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +12,11 @@ import pytest
 
 import ltds
 from ltds.core.errors import ConfigError
+from ltds.core.files import write_json
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
+from ltds.engine.other_data import evaluation_folder
+from ltds.engine.use import evaluate_elsewhere
 from toy import recorded, toy_session
 
 
@@ -29,3 +35,40 @@ def test_the_training_images_are_no_other_dataset(toy: Manifest, tmp_path: Path,
     assert found["classes"]["matched"] == ["ant", "bee", "cat", "dog", "elk"]
     assert (found["classes"]["open"], found["classes"]["missing"]) == (["fox"], []), "only 'wax' has a fox to train on"
     assert (found["overall"]["known_images"], found["overall"]["open_images"]) == (len(images) - of_fox, of_fox)
+
+
+def site(toy: Manifest, root: Path, domain: str) -> Path:
+    """A folder "images" with the test images of a domain, under the names that every site uses."""
+    shutil.copytree(toy.root / "images" / "test" / domain, root / "images" / "site")
+    return root / "images"
+
+
+def test_evaluations_on_other_images_never_share_a_folder(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy)
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    here, there = site(toy, tmp_path / "a", "wax"), site(toy, tmp_path / "b", "ink")
+    first = evaluate_elsewhere(run.path, here)
+    second = evaluate_elsewhere(run.path, there)
+    tested = evaluate_elsewhere(run.path, here, split="test")
+    assert first.metrics["data"]["checksum"] == second.metrics["data"]["checksum"], "the same names everywhere"
+    folders = [result.folder for result in (first, second, tested)]
+    assert folders[0] == run.path / "evaluations" / "images"
+    assert folders[1].name.startswith("images-all-")
+    assert folders[2].name.startswith("images-test-")
+    for result in (first, second, tested):
+        assert json.loads((result.folder / "evaluation.json").read_text()) == result.metrics
+    again = [evaluate_elsewhere(run.path, here), evaluate_elsewhere(run.path, there)]
+    assert [result.folder for result in again] == folders[:2], "the same evaluation, the same folder"
+    assert len(list((run.path / "evaluations").iterdir())) == 3
+
+
+def test_an_evaluation_from_before_content_was_recorded_is_replaced(tmp_path: Path) -> None:
+    data = {"name": "new site", "checksum": "1", "split": "all", "content": "2"}
+    folder = tmp_path / "evaluations" / "new-site"
+    write_json(folder / "evaluation.json", {"data": {"name": "new site", "checksum": "1", "split": "all"}})
+    assert evaluation_folder(tmp_path, {"data": data}) == folder
+    other = evaluation_folder(tmp_path, {"data": data | {"checksum": "3"}})
+    assert other.name == f"new-site-all-{hashlib.sha256(b'3 2').hexdigest()[:8]}"
+    (folder / "evaluation.json").write_text("[1]")
+    assert evaluation_folder(tmp_path, {"data": data}) != folder, "a file of somebody else is left alone"
