@@ -17,6 +17,7 @@ from test_commands import refused
 
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
 from ltds.planning.check import run as check_module
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -158,3 +159,29 @@ def test_small_mistakes(command: Command, photos: Path, tmp_path: Path) -> None:
     refused(command("train", "my photos", "--budget", "soon"), "Give it as: --budget 10m")
     refused(command("train"), "Expected a dataset", "Give it as: bestiary")
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_model_is_not_evaluated_on_images_that_it_was_trained_on(
+    command: Command, photos: Path, tmp_path: Path
+) -> None:
+    words = ["train", "my photos", "--held-out", "site 1", "--method", "agg", "--out", "run", *SHORT]
+    assert command(*words).returncode == 0
+    seen = 7 * 2 - len(trained_on(tmp_path).rows("test", "site 0"))
+    done = command("evaluate", "run", "--data", "my photos")
+    refused(done, f"but it has seen {seen} of the 28 images of 'my photos'")
+    built = RunDirectory(tmp_path / "run").read_config()["data"]["root"]
+    hint = f"--data {shlex.quote(built)} --split test"
+    assert f"Give it as: {hint}\n" in done.stderr
+    assert command("evaluate", "run", *shlex.split(hint)).returncode == 0
+    for site, code in (("site 0", 2), ("site 1", 0)):  # the held-out site is new to the model
+        (tmp_path / f"only {site}").mkdir()
+        (tmp_path / f"only {site}" / site).symlink_to(photos / site)
+        assert command("evaluate", "run", "--data", f"only {site}").returncode == code
+    shutil.rmtree(built)
+    assert command("evaluate", "run", "--data", "my photos").returncode == 0, (
+        "what was trained on is not known any more"
+    )
+
+
+def trained_on(folder: Path) -> Manifest:
+    return Manifest.read(Path(RunDirectory(folder / "run").read_config()["data"]["root"]))

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -55,13 +56,13 @@ def evaluate_on(
     if split not in get_args(EvaluatedSplit):
         raise ConfigError(expected("argument 'split'", "'all' or 'test'", f"'{split}'", "Leave it out for all images."))
     classes = _match_classes(model, manifest)
-    _refuse_training_images(model, manifest, split)
     rows = np.arange(len(manifest)) if split == "all" else manifest.rows("test")
     if not len(rows):
         raise DataError(
             f"Expected '{manifest.name}' to have images in the split 'test', but got none. Evaluate all images."
         )
     files = [manifest.root / manifest.paths[row] for row in rows]
+    _refuse_training_images(model, manifest, split, files)
     row_of = dict(zip(files, rows.tolist(), strict=True))
     predictions = predict_files(model, files, top=1, batch_size=batch_size, progress=progress)
     judged = []
@@ -175,10 +176,40 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s+_\-]+", " ", name).strip().lower()
 
 
-def _refuse_training_images(model: Model, manifest: Manifest, split: str) -> None:
-    if split == "all" and model.stored.data_checksum in (manifest.identity, manifest.checksum):
+def _refuse_training_images(model: Model, manifest: Manifest, split: str, files: Sequence[Path]) -> None:
+    if model.stored.data_checksum in (manifest.identity, manifest.checksum):
+        if split == "all":
+            raise ConfigError(
+                f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most "
+                "of its images were trained on. Evaluate its test images only.",
+                arguments=["split=test"],
+            )
+        return
+    seen = _files_seen_in_training(model)
+    repeated = sum(os.path.realpath(file) in seen for file in files) if seen else 0
+    if repeated:
+        root = model.stored.config.data.root
         raise ConfigError(
-            f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most of "
-            "its images were trained on. Evaluate its test images only.",
-            arguments=["split=test"],
+            f"Expected images that the model has not seen in training, but it has seen {repeated} of the {len(files)} "
+            f"images of '{manifest.name}': they are training or validation images of the dataset '{root}'. "
+            "Evaluate the test images of that dataset, or other images.",
+            arguments=[f"data={root}", "split=test"],
         )
+
+
+def _files_seen_in_training(model: Model) -> set[str]:
+    """The real paths of the training and validation images, where the dataset is still as it was.
+
+    A dataset that was built from a folder of images has links to them, so the folder itself holds the same images.
+    """
+    root = model.stored.config.data.root
+    if not root:  # of an exported model
+        return set()
+    try:
+        trained = Manifest.read(Path(root))
+    except (DataError, OSError):
+        return set()
+    if model.stored.data_checksum not in (trained.identity, ""):
+        return set()
+    rows = np.concatenate([trained.rows(part, source) for part in ("train", "val") for source in model.task.sources])
+    return {os.path.realpath(trained.root / trained.paths[row]) for row in rows}
