@@ -47,7 +47,7 @@ def answer(dataset: Dataset) -> Answer:
     """Which row has the highest Acc-U, averaged over the held-out domains that every row has, and how certain it is."""
     shared = dataset.comparable()
     found = _answer(shared)
-    left = [name for name in dataset.held_out if name not in shared.held_out]
+    left = [name for name in dataset.held_out_only if name not in shared.held_out]
     if not left:
         return found
     note = f" Not every method was trained with {_names(left)} held out, so this leaves those runs out."
@@ -63,7 +63,7 @@ def _answer(dataset: Dataset) -> Answer:
     means = {label: cell.mean for label, cell in cells.items() if cell.mean is not None}
     order = sorted(means, key=lambda label: -means[label])
     if not order:
-        return Answer(None, f"No method has an Acc-U {where}.", _incomplete(dataset))
+        return Answer(None, f"No method has an Acc-U {where}.", _no_acc_u(dataset))
     best = order[0]
     if len(order) == 1:
         verdict = f"{isolated(best)} reaches {_percent(cells[best])} Acc-U {where}; no other method has this number."
@@ -181,15 +181,18 @@ def _names(labels: Sequence[str]) -> str:
 
 def _single(dataset: Dataset, cell: TableCell) -> str:
     if len(dataset.rows) > 1:
-        return _incomplete(dataset)
+        return "The other rows have no seed with every held-out domain; the tables show the values that exist."
     spread = " One seed does not show its spread." if cell.seeds == 1 else ""
     return f"There is nothing to compare it with: train the baseline 'agg' or another method.{spread}"
 
 
-def _incomplete(dataset: Dataset) -> str:
+def _no_acc_u(dataset: Dataset) -> str:
+    """Why no row has an Acc-U."""
     if not dataset.held_out_only:
         return "Acc-U needs a held-out domain: train with data.held_out set."
-    return "The other rows have no seed with every held-out domain; the tables show the values that exist."
+    if not dataset.has_average:
+        return "No row has a seed with every held-out domain; the tables show the values that exist."
+    return "There are no test images of known classes in some held-out domain."
 
 
 def _percent(cell: TableCell) -> str:

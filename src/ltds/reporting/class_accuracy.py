@@ -11,18 +11,20 @@ from ltds.reporting.dataset import Dataset
 def class_accuracy(dataset: Dataset) -> tuple[FloatArray, FloatArray, list[int]]:
     """Training images (T,), accuracy (M,T) and the ids of the T classes that some run trained on.
 
-    Both are means over the runs of a method that trained on the class: an open class has no meaningful accuracy.
+    Both are means over the runs of a method that trained on the class: an open class has no meaningful accuracy. Each
+    held-out domain counts once, however many seeds it has.
     """
     shape = (len(dataset.rows), len(dataset.classes))
     accuracy, images = np.full(shape, np.nan), np.full(shape, np.nan)
     class_ids = {name: c for c, name in enumerate(dataset.classes)}
     for m, runs in enumerate(dataset.rows.values()):
-        values: dict[int, list[tuple[float, float]]] = {}
-        for row in (row for run in runs for row in run.metrics.per_class):
+        values: dict[int, dict[str, list[tuple[float, float]]]] = {}
+        for held_out, row in ((run.held_out, row) for run in runs for row in run.metrics.per_class):
             if row.train_images and row.accuracy is not None:
-                values.setdefault(class_ids[row.name], []).append((row.train_images, row.accuracy))
-        for c, pairs in values.items():
-            images[m, c], accuracy[m, c] = np.mean(pairs, axis=0)
+                of_class = values.setdefault(class_ids[row.name], {})
+                of_class.setdefault(held_out, []).append((row.train_images, row.accuracy))
+        for c, by_domain in values.items():
+            images[m, c], accuracy[m, c] = np.mean([np.mean(pairs, axis=0) for pairs in by_domain.values()], axis=0)
     trained = np.flatnonzero(np.isfinite(accuracy).any(axis=0))
     return mean_known(images[:, trained]), accuracy[:, trained], trained.tolist()
 

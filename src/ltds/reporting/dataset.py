@@ -38,6 +38,23 @@ class Dataset:
         """As `held_out`, without runs that were trained on all domains: averages are over these."""
         return tuple(name for name in self.held_out if name in self.domains)
 
+    def averaged(self, label: str) -> tuple[Run, ...]:
+        """The runs that an average of this row is over: each held-out domain once for each seed that has all of them.
+
+        Runs that were trained on all domains count only if there are no others.
+        """
+        needed = set(self.held_out_only or self.held_out)
+        runs = [run for run in self.rows[label] if run.held_out in needed]
+        done: dict[int, set[str]] = {}
+        for run in runs:
+            done.setdefault(run.seed, set()).add(run.held_out)
+        return tuple(run for run in runs if done[run.seed] == needed)
+
+    @property
+    def has_average(self) -> bool:
+        """Whether some row has a seed with every held-out domain."""
+        return any(self.averaged(label) for label in self.rows)
+
     def comparable(self) -> Dataset:
         """The runs with those held-out domains that every row has: a mean over others would compare unlike tasks.
 

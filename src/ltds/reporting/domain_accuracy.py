@@ -35,23 +35,34 @@ def domain_rows(dataset: Dataset, labels: Sequence[str]) -> list[DomainRow]:
     return rows
 
 
-def source_accuracy(runs: Iterable[Run]) -> float | None:
-    """Mean accuracy in percent on the domains that the runs were trained on, each domain of a run counted once.
+def source_accuracy(dataset: Dataset, label: str) -> float | None:
+    """Mean accuracy in percent on the domains that a run was trained on, averaged over the runs that Acc-U is over.
 
     None if the test images of these domains include training images: then it says nothing.
     """
-    values = [None if run.task.trained_in_test else _accuracy(run, d)[0] for run in runs for d in run.task.sources]
-    known = [value for value in values if value is not None]
+    of_runs = [_of_sources(run) for run in dataset.averaged(label) if not run.task.trained_in_test]
+    known = [value for value in of_runs if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _of_sources(run: Run) -> float | None:
+    known = [value for value, _ in (_accuracy(run, domain) for domain in run.task.sources) if value is not None]
     return statistics.fmean(known) if known else None
 
 
 def _cell(domain: str, runs: Iterable[Run]) -> TableCell:
-    """Mean over runs, which differ in seed and in held-out domain; the spread over them is not one over seeds."""
-    known = [(value, images) for value, images in (_accuracy(run, domain) for run in runs) if value is not None]
+    """Mean over runs, each held-out domain counted once; the spread over them would not be one over seeds."""
+    known: dict[str, list[float]] = {}
+    images: list[int] = []
+    for run in runs:
+        value, tested = _accuracy(run, domain)
+        if value is not None:
+            known.setdefault(run.held_out, []).append(value)
+            images.append(tested)
     if not known:
         return TableCell(None, None, 0)
-    mean, images = statistics.fmean(value for value, _ in known), min(images for _, images in known)
-    return TableCell(mean, None, len(known), sample=Sample(images, half_width(mean, images)))
+    mean, fewest = statistics.fmean(map(statistics.fmean, known.values())), min(images)
+    return TableCell(mean, None, len(images), sample=Sample(fewest, half_width(mean, fewest)))
 
 
 def _accuracy(run: Run, domain: str) -> tuple[float | None, int]:

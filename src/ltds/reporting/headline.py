@@ -41,6 +41,11 @@ def headline(context: FigureContext) -> Headline:
     """What the best method reaches on domains that it has never seen, or else on those that it was trained on."""
     context = context.comparable
     dataset, leader = context.dataset, context.leader
+    if dataset.held_out_only and not dataset.has_average:
+        return Headline(
+            "No method has every held-out domain with one seed, so there is no average over domains yet.",
+            ("The tables show the results that exist.",),
+        )
     if leader is None or not dataset.held_out_only:
         return _without_held_out(dataset)
     group = detail_group(dataset)
@@ -50,7 +55,7 @@ def headline(context: FigureContext) -> Headline:
     where = "On domains that it has never seen" if group == AVERAGE else f"On {group}, a domain that it has never seen"
     main = f"{where}, {_subject(dataset, leader)} is right for {cell.mean:.0f} of 100 images{_basis(cell)}."
     more = [_per_domain(dataset, leader)] if group == AVERAGE else []
-    seen = source_accuracy(dataset.rows[leader])
+    seen = source_accuracy(dataset, leader)
     if seen is not None:
         more.append(
             f"On the domains that it was trained on, it is right for {seen:.0f} of 100{_drop(seen - cell.mean)}."
@@ -89,10 +94,11 @@ def _without_held_out(dataset: Dataset) -> Headline:
     if not means:
         return Headline("No method has a result on test images yet.", ())
     best = max(means, key=lambda label: means[label])
+    why_not = "there are no test images of it" if dataset.held_out_only else "hold one out to measure this"
     return Headline(
         f"On test images of all domains, {_subject(dataset, best)} is right for {means[best]:.0f} of 100"
         f"{_basis(cells[best])}.",
-        ("How well it works on a domain that it has never seen is not known: hold one out to measure this.",),
+        (f"How well it works on a domain that it has never seen is not known: {why_not}.",),
     )
 
 

@@ -11,6 +11,7 @@ from ltds.evaluation.class_groups import known_mask
 from ltds.reporting.answer import ACC_U, Answer, isolated
 from ltds.reporting.class_accuracy import class_accuracy
 from ltds.reporting.cost import cost_of, short_count
+from ltds.reporting.dataset import Dataset
 from ltds.reporting.domain_accuracy import source_accuracy
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.glossary import METRICS
@@ -33,10 +34,19 @@ class Advice:
 def recommendations(context: FigureContext, found: Answer) -> list[Advice]:
     """The advice that these runs support, most important first; about the leader, if there is one."""
     if found.leader is None:
-        return [Advice("Hold out a domain.", found.certainty)]
+        return [Advice(_first_need(context.dataset), found.certainty)]
     context = context.comparable
     every = (_more_test_images, _method, _domains, _rare_classes, _pairs, _unknown, _confidence)
     return [advice for make in every for advice in make(context, found.leader, found)][:MOST]
+
+
+def _first_need(dataset: Dataset) -> str:
+    """What a report without a leader lacks."""
+    if not dataset.held_out_only:
+        return "Hold out a domain."
+    if dataset.has_average:
+        return "Test on images of every held-out domain."
+    return "Complete the runs: train every method with every held-out domain, with the same seeds."
 
 
 def _cell(context: FigureContext, label: str, metric: str) -> TableCell:
@@ -108,7 +118,7 @@ def _cheapest(context: FigureContext, leader: str, found: Answer) -> Advice:
 
 
 def _domains(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
-    seen, unseen = source_accuracy(context.dataset.rows[leader]), _cell(context, leader, ACC_U.key)
+    seen, unseen = source_accuracy(context.dataset, leader), _cell(context, leader, ACC_U.key)
     if seen is not None and unseen.mean is not None and not unseen.too_few and seen - unseen.mean > LARGE:
         yield Advice(
             "Collect images from more domains, above all from where the model will be used.",

@@ -153,3 +153,22 @@ def test_a_leader_that_loses_every_shared_pair(make_run, runs: Path) -> None:
         "Over the runs that both have, it is worse than agg: it won 0 of 12 pairs (difference -3.3 [-3.3, -3.2], "
         "p < 0.001); its higher mean comes from comparing other runs than these pairs."
     )
+
+
+def test_runs_on_all_domains_are_no_held_out_domain(make_run, runs: Path) -> None:
+    for seed in (0, 1):
+        make_run("agg", "photo", seed, 0.5)
+        make_run("dc", "photo", seed, 0.6)
+        make_run("dc", None, seed, None)
+    assert "held out" not in ask(runs).certainty.split("until")[1]
+
+
+def test_rows_without_a_complete_seed(make_run, runs: Path) -> None:
+    for seed in (0, 1):
+        make_run("agg", "photo", seed, 0.5)
+        make_run("dc", "sketch", seed, 0.6)
+    found = ask(runs)
+    assert (found.leader, found.certainty) == (
+        None,
+        "No row has a seed with every held-out domain; the tables show the values that exist.",
+    )

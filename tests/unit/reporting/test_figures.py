@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import warnings
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ltds.core.runs import RunDirectory
 from ltds.reporting.class_accuracy import class_accuracy
-from ltds.reporting.collection import Collection
+from ltds.reporting.collection import Collection, collect
 from ltds.reporting.figures.canvas import svg
+from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.distribution import distribution
+from ltds.reporting.figures.frequency import draw as draw_frequency
 from ltds.reporting.figures.frequency import frequency, running_mean
 from ltds.reporting.figures.pairs import pair_accuracy, pairs
 from ltds.reporting.figures.training import loss_terms, thinned, training, validation_curves
+from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.html.wide_tables import by_class
 
 NAMES = ["<script>alert(1)</script>", "$a_1$", "_b", "🦊 & قطة", "plain"]
 
@@ -109,6 +115,36 @@ def test_class_accuracy_leaves_open_classes_out(grid: Collection) -> None:
     assert images[0] == (90 + 70 + 120 + 70) / 2
     runs = grid.datasets[0].rows["agg"]
     assert accuracy[0, 1] == pytest.approx(np.mean([run.metrics.per_class[1].accuracy for run in runs]))
+
+
+def set_class_accuracy(path: Path, accuracy: float) -> None:
+    run = RunDirectory(path)
+    metrics = run.read_metrics()
+    for row in metrics["per_class"]:
+        row["accuracy"] = accuracy
+    run.write_metrics(metrics)
+
+
+def test_a_held_out_domain_with_more_seeds_counts_no_more(make_run, runs: Path) -> None:
+    for held_out, seed in (("photo", 0), ("photo", 1), ("photo", 2), ("sketch", 0)):
+        set_class_accuracy(make_run("agg", held_out, seed), 0.9 if held_out == "photo" else 0.1)
+    images, accuracy, _ = class_accuracy(collect([runs]).datasets[0])
+    assert accuracy[0, 0] == pytest.approx((0.9 + 0.1) / 2)
+    assert images[0] == (90 + 70 + 120 + 70) / 2
+
+
+def test_classes_are_compared_over_the_held_out_domains_that_every_method_has(make_run, runs: Path) -> None:
+    """agg and dc are as good with photo held out; that dc was also trained with sketch held out says nothing of it."""
+    for method, held_out in (("agg", "photo"), ("dc", "photo"), ("dc", "sketch")):
+        set_class_accuracy(make_run(method, held_out), 0.9 if held_out == "photo" else 0.1)
+    collection = collect([runs])
+    dataset = collection.datasets[0]
+    (part,) = by_class(dataset)
+    assert {tuple(cell.mean for cell in row.cells) for row in part.classes} == {(90.0, 90.0)}
+    (drawing,) = draw_frequency(FigureContext(dataset))
+    dots = [points.get_offsets()[:, 1].tolist() for points in drawing.figure().axes[0].collections]
+    assert dots == [[90.0] * len(part.classes)] * 2
+    assert "has training images, with held-out domains that every method has</caption>" in render(collection)
 
 
 def test_pair_accuracy_is_the_mean_over_runs(grid: Collection) -> None:

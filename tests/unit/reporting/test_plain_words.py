@@ -131,6 +131,47 @@ def test_a_leader_that_loses_over_shared_runs_is_not_advised(make_run, runs: Pat
     assert not any(action.startswith(("Take ", "Use ")) for action in said)
 
 
+def test_no_seed_with_every_held_out_domain(make_run, runs: Path) -> None:
+    """There are valid results, but no average: no word of missing test images, nor of holding out a domain."""
+    make_run("agg", "photo", 0, 0.5)
+    make_run("agg", "sketch", 1, 0.6)
+    said = headline(context_of(runs))
+    assert said.main == "No method has every held-out domain with one seed, so there is no average over domains yet."
+    assert advice(runs) == {
+        "Complete the runs: train every method with every held-out domain, with the same seeds.": (
+            "No row has a seed with every held-out domain; the tables show the values that exist."
+        )
+    }
+
+
+def test_held_out_domains_without_test_images(make_run, runs: Path) -> None:
+    make_run("agg", "photo", acc_u=None)
+    assert headline(context_of(runs)).more == (
+        "How well it works on a domain that it has never seen is not known: there are no test images of it.",
+    )
+    assert advice(runs) == {
+        "Test on images of every held-out domain.": "There are no test images of known classes in some held-out domain."
+    }
+
+
+def test_seen_and_never_seen_are_those_of_the_same_runs(make_run, runs: Path) -> None:
+    """Only seed 0 has both domains: 90 with photo held out and 50 with sketch, so 70, not the mean over six runs."""
+    for seed in range(5):
+        path = make_run("agg", "photo", seed, 0.6)
+        set_pairs(path, [[0.6] * 8, [0.9] * 8, [0.9] * 8], [[50] * 8] * 3)
+    path = make_run("agg", "sketch", 0, 0.6)
+    set_pairs(path, [[0.5] * 8, [0.6] * 8, [0.5] * 8], [[50] * 8] * 3)
+    path = make_run("agg", None, 0, acc_u=None)  # nothing was held out: no part of the average
+    set_pairs(path, [[0.1] * 8] * 3, [[50] * 8] * 3)
+    context = context_of(runs)
+    assert source_accuracy(context.dataset, "agg") == pytest.approx(70)
+    assert headline(context).more[1] == (
+        "On the domains that it was trained on, it is right for 70 of 100, 10 points more than on a new domain."
+    )
+    *_, art = domain_rows(context.dataset, ["agg"])
+    assert art.trained_on[0].mean == pytest.approx((90 + 50 + 10) / 3), "each held-out domain counts once"
+
+
 def test_what_to_collect(make_run, runs: Path) -> None:
     summary = {"many": 0.9, "few": 0.3, "seen_pairs": 0.9, "unseen_pairs_sources": 0.5}
     path = make_run("agg", "photo", acc_u=0.4, summary=summary)
@@ -204,4 +245,4 @@ def test_accuracy_in_each_domain(make_run, runs: Path) -> None:
     ]
     assert (photo.never_seen[0].mean, photo.trained_on[0].mean) == pytest.approx((50, 50))
     assert (art.never_seen[0].mean, art.trained_on[0].mean) == (None, pytest.approx(25))
-    assert source_accuracy(dataset.rows["agg"]) == pytest.approx((25 + 25 + 50 + 25) / 4)
+    assert source_accuracy(dataset, "agg") == pytest.approx((25 + 25 + 50 + 25) / 4)

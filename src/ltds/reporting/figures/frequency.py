@@ -36,7 +36,7 @@ LEFT, UPPER, LOWER = 44.0, 190.0, 60.0  # points: numbers and names of the axes,
 
 
 def draw(context: FigureContext) -> Iterator[Drawing]:
-    dataset = context.dataset
+    dataset = context.comparable.dataset
     images, accuracy, trained = class_accuracy(dataset)
     if trained:
         shown = images, accuracy, list(dataset.rows), [dataset.classes[c] for c in trained]

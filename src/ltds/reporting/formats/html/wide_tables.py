@@ -91,7 +91,8 @@ def by_domain(dataset: Dataset, labels: Sequence[str]) -> Iterator[MethodColumns
 
 
 def by_class(dataset: Dataset) -> Iterator[MethodColumns]:
-    """Accuracy of each class, from head to tail, for some methods at a time."""
+    """Accuracy of each class, from head to tail, for some methods at a time, over held-out domains that all have."""
+    dataset = dataset.comparable()
     images, accuracy, trained = class_accuracy(dataset)
     tested = class_test_images(dataset)
     methods = list(dataset.rows)
