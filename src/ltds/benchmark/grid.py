@@ -20,6 +20,22 @@ from ltds.engine.identity import identity
 from ltds.engine.recipe_line import GivenAndConfig, recipe_line
 
 PLAIN = ""  # the name of the only variant, where a grid defines none
+DECIDED = (  # settings that the grid decides for each run, and where it says so
+    ("run", "seed", "seeds"),
+    ("method", "name", "methods"),
+    ("data", "root", "data"),
+    ("data", "held_out", "held_out"),
+)
+
+
+def _group(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A group of settings; empty where it is missing, or is no group, which is refused later with other mistakes."""
+    group = settings.get(name)
+    return group if isinstance(group, Mapping) else {}
+
+
+def _titled(variants: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {f"variants.{name}": settings for name, settings in variants.items()}
 
 
 class Grid(Settings):
@@ -38,6 +54,17 @@ class Grid(Settings):
     by_method: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Settings of single methods by name, from the group [method]"
     )
+
+    @model_validator(mode="after")
+    def _no_settings_that_the_grid_itself_decides(self) -> Grid:
+        for where, settings in {"settings": self.settings, **_titled(self.variants)}.items():
+            for group, name, instead in DECIDED:
+                allowed = where != "settings" and group == "data"  # a variant may be another dataset or domain
+                if not allowed and name in _group(settings, group):
+                    raise ValueError(
+                        f"{group}.{name} in {where} has no effect, as the grid sets it for each run: use {instead}"
+                    )
+        return self
 
     @model_validator(mode="after")
     def _no_settings_of_absent_methods(self) -> Grid:
@@ -74,17 +101,37 @@ class GridCell:
 
 
 def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
-    """The grid in a TOML file; values in `given` replace those of the file.
+    """The grid in a TOML file; values in `given` replace those of the file, also those of its methods and variants.
 
     Where `given` names methods, these alone are trained: the file's settings of other methods are dropped, and those of
     a method that only `given` names are used.
     """
     tables = read_toml(file)
-    of_methods = tables.get("by_method")
-    if "methods" in given and isinstance(of_methods, dict):
-        kept = {name: settings for name, settings in of_methods.items() if name in given["methods"]}
-        tables = {**tables, "by_method": kept}
+    of_methods, variants = (_group(tables, name) for name in ("by_method", "variants"))
+    _refuse_variants_of_their_own(given, variants)
+    settings, methods = _group(given, "settings"), given.get("methods", of_methods)
+    if of_methods:
+        kept = {name: table for name, table in of_methods.items() if name in methods}
+        tables["by_method"] = _with_typed(kept, _group(settings, "method"))
+    if variants:
+        tables["variants"] = _with_typed(variants, settings)
     return parse(Grid, merge(tables, given))
+
+
+def _with_typed(tables: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables with these settings over their own; what is no table is refused later, with other mistakes."""
+    return {name: merge(table, typed) if isinstance(table, Mapping) else table for name, table in tables.items()}
+
+
+def _refuse_variants_of_their_own(given: Mapping[str, Any], variants: Mapping[str, Any]) -> None:
+    """Refuse a dataset or held-out domains for a grid whose variants have theirs: they would have no effect."""
+    for name, setting in (("data", "root"), ("held_out", "held_out")):
+        own = [variant for variant, table in variants.items() if setting in _group(table, "data")]
+        if name in given and own:
+            raise ConfigError(
+                f"Expected no other '{name}' for this grid, because its variant '{own[0]}' has its own "
+                f"(data.{setting}). Leave it out, or change the file."
+            )
 
 
 class GridPlan(Protocol):
@@ -146,7 +193,21 @@ def cells_of(
     for source, runs in found.runs.items():
         if line := recipe_line(opened[source], *runs.values()):
             say(line)
-    return list({cell.run.path: cell for cell in found.cells}.values())
+    return _distinct(found.cells)
+
+
+def _distinct(cells: Iterable[GridCell]) -> list[GridCell]:
+    """Each run once. Two variants that are the same run are a mistake: one of them would be missing in the results."""
+    distinct: dict[Path, GridCell] = {}
+    for cell in cells:
+        first = distinct.setdefault(cell.run.path, cell)
+        if first.variant != cell.variant:
+            raise ConfigError(
+                f"Expected variants that differ in what decides a run, but '{first.variant}' and '{cell.variant}' are "
+                "the same run. Settings that say how a run is computed (device, threads, ranks, sync_batchnorm, ...) "
+                "do not count: train such variants in different folders."
+            )
+    return list(distinct.values())
 
 
 def _variant(
@@ -159,7 +220,8 @@ def _variant(
     if source not in opened:
         opened[source] = open_data(source)
     held_out = data.get("held_out")
-    return _GridVariant(changes, settings, source, _domains(grid, opened[source]) if held_out is None else (held_out,))
+    domains = _domains(grid.held_out if held_out is None else (held_out,), opened[source])
+    return _GridVariant(changes, settings, source, domains)
 
 
 def _planned(
@@ -207,16 +269,17 @@ def _layer(manifest: Manifest, domain: str, method: str, seed: int) -> dict[str,
     return {"data": data, "method": {"name": method}, "run": {"seed": seed}}
 
 
-def _domains(grid: Grid, manifest: Manifest) -> tuple[str, ...]:
-    unknown = [name for name in grid.held_out if name and name not in manifest.domains]
+def _domains(wanted: tuple[str, ...], manifest: Manifest) -> tuple[str, ...]:
+    """The domains to hold out in turn; every one where none is named."""
+    unknown = [name for name in wanted if name and name not in manifest.domains]
     if unknown:
         raise ConfigError(
             f"Expected held_out to name domains of '{manifest.name}', but got '{unknown[0]}'. "
             f"{nearest(unknown[0], manifest.domains)}"
         )
-    if not grid.held_out and len(manifest.domains) == 1:
+    if not wanted and len(manifest.domains) == 1:
         return ("",)  # nothing would be left to train on
-    return grid.held_out or manifest.domains
+    return wanted or manifest.domains
 
 
 def _run_directory(out: Path, config: RunConfig, manifest: Manifest) -> RunDirectory:

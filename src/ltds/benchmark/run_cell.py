@@ -12,6 +12,7 @@ from ltds.core.runs import RunDirectory
 from ltds.core.trust import code_needed
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
+from ltds.engine.identity import HOW
 from ltds.engine.start import create_run, resume_run
 
 
@@ -26,8 +27,10 @@ def run_cell(path: Path, config: dict[str, Any], threads: int) -> None:
             return
         _wait_until_free(run)
         if run.exists:
-            # With the number of threads it started with: rounding depends on it. No code but that of this benchmark.
-            resume_run(run, trust=code_needed(config))
+            # As this command asks, but with the number of threads it started with: rounding depends on it. No code but
+            # that of this benchmark.
+            how = {name: config["run"][name] for name in HOW if name != "threads"}
+            resume_run(run, trust=code_needed(config), how=how)
         else:
             config["run"]["threads"] = config["run"]["threads"] or max(1, threads // config["run"]["ranks"])
             create_run(run, resolve(config), Manifest.read(Path(config["data"]["root"])))

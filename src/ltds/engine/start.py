@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +55,20 @@ def refuse_existing(run: RunDirectory) -> None:
 
 
 def resume_run(
-    run: RunDirectory, progress: Progress = SILENT, *, trust: Iterable[str] = (), ranks: int | None = None
+    run: RunDirectory,
+    progress: Progress = SILENT,
+    *,
+    trust: Iterable[str] = (),
+    ranks: int | None = None,
+    how: Mapping[str, Any] | None = None,
 ) -> None:
     """Continue a run from its own record, bit for bit as if it had never stopped.
 
     `trust`: modules outside ltds that the run needs and that may be imported. `ranks`: another number of them than the
-    run was started with; then the numbers are the same up to rounding.
+    run was started with; then the numbers are the same up to rounding. `how`: other settings of the group `run` that
+    say how it is computed, such as the device.
     """
-    config = with_ranks(resolve(as_stored(run.read_config()), trust=trust), ranks)
+    config = with_ranks(resolve(as_stored(run.read_config()), {"run": dict(how or {})}, trust=trust), ranks)
     with run.locked(), team_for(config) as team:
         precision = recorded_precision(run)
         session = assemble(config, Manifest.read(Path(config.data.root)), progress, team.ranks, precision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,11 +42,9 @@ def stand_in(name: str, folder: Path) -> Manifest:
 def test_every_grid_resolves_against_its_dataset(file: Path, bestiary: Manifest, tmp_path: Path) -> None:
     def open_data(source: str) -> Manifest:
         name = Path(source).name
-        return (
-            bestiary
-            if name.startswith("bestiary")
-            else stand_in(next(n for n in DOMAINS if name.startswith(n)), tmp_path)
-        )
+        if name.startswith("bestiary"):
+            return replace(bestiary, provenance={"builder": name})
+        return replace(stand_in(next(n for n in DOMAINS if name.startswith(n)), tmp_path), provenance={"builder": name})
 
     cells = cells_of(read_grid(file, {}), tmp_path / "out", open_data)
     grid = read_grid(file, {})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ltds.benchmark.grid import Grid, cells_of, read_grid
-from ltds.core.config import parse
+from ltds.core.config import merge, parse
 from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest
 
@@ -54,8 +54,57 @@ def test_a_cell_is_named_by_what_decides_it(toy: Manifest) -> None:
 
 
 def test_the_same_cell_twice_is_one_cell(toy: Manifest, tmp_path: Path) -> None:
-    variants = {"a": {"optimizer": {"lr": 0.1}}, "b": {"optimizer": {"lr": 0.1}}}
-    assert len(cells(toy, tmp_path, seeds=[0, 0], held_out=["wax"], variants=variants)) == 1
+    assert len(cells(toy, tmp_path, seeds=[0, 0], held_out=["wax"])) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [({"optimizer": {"lr": 0.1}}, {"optimizer": {"lr": 0.1}}), ({"run": {"ranks": 1}}, {"run": {"ranks": 2}})],
+)
+def test_variants_that_are_the_same_run_are_a_mistake(
+    toy: Manifest, tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match="but 'a' and 'b' are the same run"):
+        cells(toy, tmp_path, seeds=[0], held_out=["wax"], variants={"a": first, "b": second})
+
+
+@pytest.mark.parametrize(
+    ("where", "settings", "instead"),
+    [
+        ("settings", {"run": {"seed": 7}}, "seeds"),
+        ("settings", {"method": {"name": "bsce"}}, "methods"),
+        ("settings", {"data": {"root": "elsewhere"}}, "data"),
+        ("settings", {"data": {"held_out": "wax"}}, "held_out"),
+        ("variants", {"run": {"seed": 7}}, "seeds"),
+    ],
+)
+def test_settings_that_the_grid_decides_are_refused(where: str, settings: dict[str, Any], instead: str) -> None:
+    tables = {"data": "toy", "methods": ["agg"], where: settings if where == "settings" else {"mine": settings}}
+    with pytest.raises(ConfigError, match=rf"in {where}.* has no effect, .*: use {instead}"):
+        parse(Grid, tables)
+
+
+def test_typed_settings_replace_those_of_methods_and_variants(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(
+        'data = "toy"\nmethods = ["daml"]\n[by_method.daml]\ntemperature = 0.1\nwarmup = 0.2\n'
+        "[variants.slow.optimizer]\nlr = 0.05\nmomentum = 0.5\n"
+    )
+    typed = {"optimizer": {"lr": 0.3}, "method": {"temperature": 0.5}}
+    grid = read_grid(file, {"settings": typed})
+    assert grid.by_method == {"daml": {"temperature": 0.5, "warmup": 0.2}}
+    assert grid.variants["slow"]["optimizer"] == {"lr": 0.3, "momentum": 0.5}
+
+
+def test_a_dataset_or_domain_beside_variants_that_have_their_own_is_refused(toy: Manifest, tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text('data = "toy"\nmethods = ["agg"]\n[variants.v.data]\nroot = "other"\nheld_out = "wax"\n')
+    with pytest.raises(ConfigError, match=r"no other 'data' .* variant 'v' has its own \(data.root\)"):
+        read_grid(file, {"data": "mine"})
+    with pytest.raises(ConfigError, match=r"no other 'held_out' .* \(data.held_out\)"):
+        read_grid(file, {"held_out": ["oil"]})
+    with pytest.raises(ConfigError, match=r"'waxx'.*wax"):
+        cells(toy, tmp_path, variants={"v": {"data": {"held_out": "waxx"}}})
 
 
 def test_every_mistake_is_named_before_anything_is_trained(toy: Manifest, tmp_path: Path) -> None:
@@ -123,13 +172,20 @@ def test_the_recipe_is_said_once_for_a_dataset(toy: Manifest, tmp_path: Path) ->
     assert len(lines) == 1, "a dataset without a recipe"
 
 
+def _in_toy(variant: dict[str, Any]) -> dict[str, Any]:
+    """A domain of the toy for a variant that holds one of its own out."""
+    return {"data": {"held_out": "wax"}} if "held_out" in variant.get("data", {}) else {}
+
+
 @pytest.mark.parametrize("file", sorted(CONFIGS.rglob("*.toml")), ids=lambda f: f"{f.parent.name}-{f.stem}")
 def test_every_published_grid_can_be_read(file: Path, toy: Manifest, tmp_path: Path) -> None:
     """Its settings too, each with every method of the grid; the first line is the command that runs it."""
     assert file.read_text().splitlines()[0] == f"# ltds benchmark configs/{file.parent.name}/{file.name}"
-    grid = read_grid(file, {"held_out": ["wax"]})
-    variants = [dict(v.get("data", {})) for v in grid.variants.values()]
-    made_cells = cells_of(grid, tmp_path, lambda _: toy)
-    assert {cell.held_out for cell in made_cells} == {v.get("held_out", "wax") for v in variants or [{}]}
+    grid = read_grid(file, {})
+    variants = {name: merge(table, _in_toy(table)) for name, table in grid.variants.items()}
+    grid = grid.model_copy(update={"held_out": ("wax",), "variants": variants})
+    made_cells = cells_of(grid, tmp_path, lambda source: replace(toy, provenance={"builder": source}))
+    assert {cell.held_out for cell in made_cells} == {"wax"}
+    assert len(made_cells) == len(grid.methods) * len(grid.seeds) * max(1, len(variants))
     made = {(cell.config.method_name, cell.seed) for cell in made_cells}
     assert made == {(method, seed) for method in grid.methods for seed in grid.seeds}

@@ -10,6 +10,9 @@ from ltds.benchmark.grid import Grid, cells_of
 from ltds.benchmark.local import LocalExecutor
 from ltds.benchmark.run_cell import run_cell
 from ltds.data.manifest import Manifest
+from ltds.engine.assemble import assemble
+from ltds.engine.loop import train
+from ltds.engine.start import record
 
 METHODS = """
 import os, pathlib
@@ -76,3 +79,21 @@ def test_cells_share_the_cores_unless_the_settings_say_how_many_threads(toy: Man
         run_cell(cell.run.path, cell.config.to_dict(), threads=2)
     assert mine.run.read_config()["run"]["threads"] == 2
     assert theirs.run.read_config()["run"]["threads"] == 3
+
+
+def test_a_continued_cell_is_computed_as_the_new_command_asks(toy: Manifest, folder: Path) -> None:
+    """The threads stay, because rounding depends on them; the numbers of the run do not depend on the rest."""
+    first = grid(toy, ("Noted",), (0,))
+    more = first.model_copy(update={"settings": {**first.settings, "run": {"frechet_every": 1, "threads": 1}}})
+    (begun,), (continued,) = (cells_of(each, folder, lambda _: toy) for each in (first, more))
+    assert begun.run.path == continued.run.path
+    session = assemble(begun.config, toy)
+    with begun.run.locked():
+        record(begun.run, session)
+        train(session, begun.run, stop_after=2)
+    run_cell(continued.run.path, continued.config.to_dict(), threads=2)
+    assert begun.run.failure() is None
+    assert begun.run.done
+    kinds = [row["kind"] for row in begun.run.read_journal()]
+    assert kinds.count("frechet") == 1, "after the second of two epochs"
+    assert begun.run.read_config()["run"]["threads"] == begun.config.run.threads
