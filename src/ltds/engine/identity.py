@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from pathlib import Path
 
 from ltds.core.added import as_before
@@ -26,13 +27,27 @@ HOW = (
 )
 
 
+def _content(file: Path) -> str:
+    """The checksum of a file, computed once as long as the file stays as it is: a grid asks for each of its runs."""
+    status = file.stat()
+    return _checksum(file.resolve(), status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _checksum(file: Path, size: int, modified: int) -> str:
+    return sha256(file)
+
+
 def identity(config: RunConfig, manifest: Manifest) -> str:
     """A hash of the dataset, the class embeddings and all settings except paths, device, threads, ranks and logging."""
     settings = config.to_dict()
     del settings["data"]["root"]
     if settings["data"]["features"]:
         file = Path(settings["data"]["features"])
-        settings["data"]["features"] = sha256(file) if file.is_file() else f"missing: {file}"
+        settings["data"]["features"] = _content(file) if file.is_file() else f"missing: {file}"
+    weights = Path(settings["backbone"]["weights"])
+    if weights.is_file():  # otherwise the name of weights that come with a package
+        settings["backbone"]["weights"] = _content(weights)
     settings["semantics"]["table"] = bool(
         settings["semantics"]["table"]
     )  # a dataset's attributes are scaled on reading

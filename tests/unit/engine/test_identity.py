@@ -1,0 +1,32 @@
+"""The identity of a run: what decides its outcome, by content and not by the name of a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from ltds.data.manifest import Manifest
+from ltds.engine.config import resolve
+from ltds.engine.identity import identity
+from ltds.nn.small import TinyNet
+
+
+def of(toy: Manifest, weights: str) -> str:
+    layer = {"data": {"root": str(toy.root), "size": 16}, "backbone": {"name": "tiny", "weights": weights}}
+    return identity(resolve(layer), toy)
+
+
+def test_pretrained_weights_count_by_their_content(toy: Manifest, tmp_path: Path) -> None:
+    file, other = tmp_path / "weights.safetensors", tmp_path / "again.safetensors"
+    torch.manual_seed(0)
+    save_file(TinyNet().state_dict(), file)
+    other.write_bytes(file.read_bytes())
+    before = of(toy, str(file))
+    assert of(toy, str(other)) == before, "the same weights in another place"
+    assert of(toy, os.path.relpath(file)) == before, "another spelling of the path"
+    assert of(toy, "") != before
+    save_file(TinyNet().state_dict(), file)
+    assert of(toy, str(file)) != before, "other weights under the same name"
