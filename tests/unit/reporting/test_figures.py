@@ -17,6 +17,7 @@ from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.distribution import distribution
 from ltds.reporting.figures.frequency import draw as draw_frequency
 from ltds.reporting.figures.frequency import frequency, running_mean
+from ltds.reporting.figures.pairs import draw as draw_pairs
 from ltds.reporting.figures.pairs import pair_accuracy, pairs
 from ltds.reporting.figures.training import loss_terms, thinned, training, validation_curves
 from ltds.reporting.formats.html.page import render
@@ -69,12 +70,27 @@ def test_running_mean_ignores_missing_values_and_ends() -> None:
 
 def test_pairs_put_a_dot_on_every_unseen_pair() -> None:
     seen = np.array([[True, False], [False, True]])
-    figure = pairs({"agg": np.array([[0.5, np.nan], [0.2, 1.0]])}, seen, np.array([1, 0]), ["a", "b"], ["x", "y"])
+    figure = pairs({"agg": np.array([[0.5, np.nan], [0.2, 1.0]])}, ~seen, np.array([1, 0]), ["a", "b"], ["x", "y"])
     panel = figure.axes[0]
     assert {tuple(int(v) for v in p) for p in panel.collections[0].get_offsets().data} == {(0, 0), (1, 1)}
     drawn = panel.images[0].get_array()
     assert drawn.mask.tolist() == [[True, False], [False, False]]
     assert drawn.data[1].tolist() == [100, 20]
+
+
+def test_open_classes_are_no_cost_of_domain_shift(make_run, runs: Path) -> None:
+    """art held out: class 7 is open, so always wrong. It is grey, without dots, and in no mean."""
+    run = RunDirectory(make_run("agg", "art_&_co"))
+    metrics = run.read_metrics()
+    metrics["pairs"]["accuracy"] = [[1.0] * 7 + [0.0]] * 3
+    run.write_metrics(metrics)
+    (drawing,) = draw_pairs(FigureContext(collect([runs]).datasets[0]))
+    assert drawing.alt == "agg: 100.0 % over seen pairs, 100.0 % over unseen ones."
+    assert drawing.caption.endswith("Grey: no test images, or a class without training images in any domain.")
+    panel = drawing.figure().axes[0]
+    assert panel.images[0].get_array().mask.sum(axis=0).tolist() == [0] * 7 + [3]
+    # of the trained classes, sketch lacks bee and $x_1$, and art, held out, has all 7 unseen
+    assert len(panel.collections[0].get_offsets()) == drawing.page_svg.count("<circle") == 2 + 7
 
 
 def test_training_draws_terms_and_validation() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ltds.core.task import Task
 from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
+from ltds.evaluation.class_groups import known_mask
 from ltds.reporting.class_accuracy import head_to_tail, mean_known
 from ltds.reporting.figures.canvas import ABSENT, GREY, INK, label_classes, label_domains, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext
@@ -38,15 +39,19 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
 def _drawing(label: str, held_out: str, task: Task, values: FloatArray, order: IntArray) -> Drawing:
     names = [f"{d} (held out)" if d == task.held_out else d for d in task.domains]
     classes = [task.classes[c] for c in order]
+    known = known_mask(task)
+    values = np.where(known, values, np.nan)  # no method names an open class, so its accuracy says nothing of domains
+    unseen = ~task.seen_in_domain & known
     return Drawing(
-        lambda: pairs({label: values}, task.seen_in_domain, order, task.classes, names),
+        lambda: pairs({label: values}, unseen, order, task.classes, names),
         f"{label}, held out: {held_out}",
-        "Dots mark pairs without training images: pale cells with a dot show the cost of domain shift.",
+        "Dots mark pairs without training images: pale cells with a dot show the cost of domain shift. "
+        "Grey: no test images, or a class without training images in any domain.",
         _describe(label, values, task.seen_in_domain),
         GROUP,
         method=label,
         held_out=held_out,
-        page_svg=matrix_svg(values[:, order] * 100, ~task.seen_in_domain[:, order], names, classes),
+        page_svg=matrix_svg(values[:, order] * 100, unseen[:, order], names, classes),
     )
 
 
@@ -58,18 +63,18 @@ def pair_accuracy(runs: Iterable[Run]) -> FloatArray | None:
 
 def pairs(
     accuracy: Mapping[str, FloatArray],
-    seen: BoolArray,
+    unseen: BoolArray,
     order: IntArray,
     classes: Sequence[str],
     domains: Sequence[str],
 ) -> Figure:
-    """A matrix for each method, (all domains, C), classes in `order` (C,); a dot marks a pair without training images.
+    """A matrix for each method, (all domains, C), classes in `order` (C,); a dot marks an `unseen` pair.
 
-    Grey: NaN, a pair without test images.
+    Grey: NaN, a pair without a meaningful accuracy.
     """
     figure = new_figure(9, 0.7 + len(accuracy) * (0.5 + 0.26 * len(domains)))
     panels = figure.subplots(len(accuracy), 1, sharex=True, squeeze=False)[:, 0]
-    rows, columns = np.nonzero(~seen[:, order])
+    rows, columns = np.nonzero(unseen[:, order])
     size = 7 if len(classes) <= 60 else 0.8
     for axes, (method, values) in zip(panels, accuracy.items(), strict=True):
         axes.set_facecolor(ABSENT)
