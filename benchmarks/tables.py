@@ -143,9 +143,11 @@ def _averages(
     texts: dict[str, list[str]] = {}
     for row in rows:
         texts[row] = []
-        for i, (mean, spread, _) in enumerate(cells[row]):
-            best = max(round(cells[other][i][0] or 0, 1) for other in rows)  # all that are printed alike
-            texts[row].append(_text(mean, spread, bold=compared and mean is not None and round(mean, 1) == best))
+        for i, (mean, spread, seeds) in enumerate(cells[row]):
+            most = max(cells[other][i][2] for other in rows)  # the best of fewer seeds may be chance
+            best = max(round(cells[other][i][0] or 0, 1) for other in rows if cells[other][i][2] == most)
+            bold = compared and mean is not None and seeds == most and round(mean, 1) == best  # all printed alike
+            texts[row].append(_text(mean, spread, bold=bold))
         texts[row].append(str(cells[row][0][2]))
     return [*(_name(c) for c in columns), "seeds"], texts
 
