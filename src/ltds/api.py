@@ -117,7 +117,7 @@ def train(
 
 def _open_data(data: str | Path | Manifest | None, layers: list[dict[str, Any]], progress: Progress) -> Manifest:
     """The dataset that the argument or a setting names, built first where it is a folder or list of images."""
-    root = merge(*layers).get("data", {}).get("root")
+    root = merge({"data": {}}, *layers)["data"].get("root")  # refuses data="...", as in a benchmark's file
     if data is not None and "root" in layers[-1].get("data", {}):
         raise ConfigError("Expected one dataset, but got argument 'data' and data.root. Leave one of them out.")
     source = data if data is not None else root

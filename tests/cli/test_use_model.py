@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from safetensors.torch import save_file
 
 import ltds
 from conftest import Command
@@ -22,6 +23,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
 from ltds.evaluation.openset import softened_confidence
 from ltds.evaluation.table import PredictionTable
+from ltds.nn.small import TinyNet
 from toy import recorded, toy_session
 
 
@@ -275,3 +277,22 @@ def test_options_for_other_data_need_other_data(run: RunDirectory, command: Comm
             ltds.evaluate(run, **argument)  # type: ignore[arg-type]
     assert run.metrics_file.stat().st_mtime_ns == before, "nothing was computed"
     assert command("evaluate", str(run.path), "--split", "all", "--device", "auto").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:0"])
+def test_a_device_that_does_not_exist_is_a_sentence(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path, name: str
+) -> None:
+    image, data = str(toy.root / toy.paths[0]), str(toy.root)
+    save_file(TinyNet().state_dict(), tmp_path / "tiny.safetensors")
+    for words in (
+        ["predict", str(run.path), image],
+        ["serve", str(run.path)],
+        ["evaluate", str(run.path), "--data", data, "--split", "test"],
+        ["data", "features", data, "--backbone", "tiny", "--weights", "tiny.safetensors"],
+        ["data", "stylize", str(toy.root / "images"), "--style", "classical:oil", "--out", "styled"],
+    ):
+        refused = command(*words, "--device", name)
+        assert refused.returncode == 2, refused.stderr
+        assert f"to be one of auto, cpu, cuda, mps, but got '{name}'" in refused.stderr, words
+        assert "Give it as: --device auto\n" in refused.stderr

@@ -29,6 +29,12 @@ def _choose_device(name: str) -> torch.device:
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
     }
+    if name not in ("auto", *available):
+        raise ConfigError(
+            f"Expected argument 'device' to be one of auto, {', '.join(available)}, but got '{name}'. Use 'auto': it "
+            "takes a GPU if there is one. The environment variable CUDA_VISIBLE_DEVICES chooses one of several GPUs.",
+            arguments=["device=auto"],
+        )
     if name == "auto":
         return torch.device(next((d for d in ("cuda", "mps") if available[d]), "cpu"))
     if not available[name]:
