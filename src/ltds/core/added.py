@@ -14,6 +14,8 @@ ADDED: dict[str, Any] = {
     "averaging.end_patience": 6,
     "averaging.tolerance": 0.3,
     "run.precision": "float32",
+    "run.ranks": 1,
+    "run.sync_batchnorm": False,
     "schedule.keep": "best",
     "method.average_domains": True,
     "method.only_known_classes": False,

@@ -55,6 +55,6 @@ def identity(config: RunConfig, manifest: Manifest) -> str:
         for name in [name for name, value in settings[group].items() if as_before(f"{group}.{name}", value)]:
             del settings[group][name]
     for name in HOW:
-        del settings["run"][name]
+        settings["run"].pop(name, None)  # gone already where it was added later and is as before
     content = [manifest.identity, semantics_checksum(config, manifest), settings]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

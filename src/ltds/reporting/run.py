@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ltds.core.added import as_before
+from ltds.core.added import ADDED, as_before
 from ltds.core.errors import CheckpointError
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
@@ -86,13 +86,24 @@ class Run:
         return bool(self.environment.get("semantics")) and bool(self.task.open_classes) and not hidden
 
     def settings(self) -> dict[str, Any]:
-        """Dotted settings that the seeds of one experiment share: without [run], data folder and held-out domain.
+        """Dotted settings that the seeds of one experiment share: without data folder and held-out domain.
 
-        Also without settings that older runs do not have, where they mean "as before".
+        Of [run] only what changes results. Also without settings that older runs do not have, where they mean "as
+        before".
         """
-        shared = _flat({name: value for name, value in self.config.items() if name != "run"})
+        shared = _flat({name: value for name, value in self.config.items() if name != "run"}) | self._numerics()
         other = ("data.root", "data.held_out", "method.name")
         return {k: v for k, v in shared.items() if k not in other and not as_before(k, v)}
+
+    def _numerics(self) -> dict[str, Any]:
+        """The settings of [run] that change results, as the run was made: precision "auto", torchrun's ranks."""
+        asked = self.config["run"]
+        made = {
+            name: self.environment.get(name) or asked.get(name, ADDED[f"run.{name}"]) for name in ("precision", "ranks")
+        }
+        several = made["ranks"] != 1  # with one rank, sync_batchnorm has no effect
+        made["sync_batchnorm"] = several and asked.get("sync_batchnorm", False)
+        return {f"run.{name}": value for name, value in made.items()}
 
 
 def held_out_name(held_out: str | None) -> str:

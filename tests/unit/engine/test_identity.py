@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 import torch
 from safetensors.torch import save_file
 
+from ltds.core.added import ADDED
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.engine.identity import identity
@@ -30,3 +32,16 @@ def test_pretrained_weights_count_by_their_content(toy: Manifest, tmp_path: Path
     assert of(toy, "") != before
     save_file(TinyNet().state_dict(), file)
     assert of(toy, str(file)) != before, "other weights under the same name"
+
+
+def test_ranks_are_no_part_of_it(toy: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports tell runs of several ranks apart, but such a run can be resumed with one."""
+
+    def ranked(ranks: int, sync: bool) -> str:
+        run = {"ranks": ranks, "sync_batchnorm": sync}
+        return identity(resolve({"data": {"root": str(toy.root), "size": 16}, "run": run}), toy)
+
+    (only,) = {ranked(1, False), ranked(2, False), ranked(2, True)}
+    for name in ("run.ranks", "run.sync_batchnorm"):
+        monkeypatch.delitem(ADDED, name)
+    assert ranked(1, False) == only, "the identity of runs from before these were listed as added"

@@ -222,6 +222,33 @@ def test_a_run_from_before_a_setting_is_a_seed_of_the_same_experiment(make_run, 
     assert set(collect([runs]).datasets[0].rows) == {"agg (schedule.keep='best')", "agg (schedule.keep='last')"}
 
 
+def test_precision_and_ranks_make_another_row(make_run, runs: Path) -> None:
+    """The others of [run] say how a run was computed; one rank has nothing to synchronise."""
+    make_run("agg", seed=0)
+    make_run("agg", seed=1, config={"run": {"precision": "float32", "ranks": 1, "threads": 4}})
+    make_run("agg", seed=2, config={"run": {"ranks": 1, "sync_batchnorm": True, "device": "cpu"}})
+    found = collect([runs])
+    assert {label: len(members) for label, members in found.datasets[0].rows.items()} == {"agg": 3}
+    assert found.problems == ()
+    half = make_run("agg", seed=0, folder="with-half", config={"run": {"precision": "bfloat16"}})
+    one, other = collect([runs]).datasets[0].rows.items()
+    assert (one[0], len(one[1])) == ("agg (run.precision='float32')", 3)
+    assert (other[0], [run.path for run in other[1]]) == ("agg (run.precision='bfloat16')", [half])
+
+
+def test_rows_differ_in_what_was_used_and_not_in_what_was_asked_for(make_run, runs: Path) -> None:
+    """precision=auto may take either, and torchrun sets the ranks: environment.json records both."""
+    for seed, used in enumerate(("float32", "bfloat16")):
+        run = RunDirectory(make_run("agg", seed=seed, config={"run": {"precision": "auto"}}))
+        run.write_environment({**run.read_environment(), "precision": used, "ranks": 1 + seed})
+    make_run("agg", seed=2, config={"run": {"precision": "float32"}})
+    rows = collect([runs]).datasets[0].rows
+    assert {label: [member.seed for member in members] for label, members in rows.items()} == {
+        "agg (run.precision='float32', run.ranks=1)": [0, 2],
+        "agg (run.precision='bfloat16', run.ranks=2)": [1],
+    }
+
+
 def test_settings_that_follow_the_held_out_domain_stay_one_row_with_a_note(make_run, runs: Path) -> None:
     make_run("agg", "photo")
     make_run("agg", "sketch", config={"schedule": {"steps_per_epoch": 31}})
