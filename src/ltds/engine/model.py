@@ -30,7 +30,7 @@ ModelInput = Sequence[ImageSource] | NDArray[np.floating]
 
 @dataclass(frozen=True)
 class ImagePrediction:
-    """What the model says of one image: `label` is a class name or "unknown".
+    """What the model says of one image: `label` is a class name or, where `unknown` is true, "unknown".
 
     `confidence` is the probability of the most probable known class, `classes` the most probable ones with theirs;
     `score` is a softened confidence, which is compared with the threshold for "unknown". `nearest`: the most similar
@@ -44,10 +44,7 @@ class ImagePrediction:
     classes: tuple[tuple[str, float], ...]
     nearest: tuple[NearestImage, ...] = ()
     name: str = ""
-
-    @property
-    def unknown(self) -> bool:
-        return self.label == UNKNOWN
+    unknown: bool = False  # not to be read off the label: somebody's class may have that name
 
 
 class Model:
@@ -185,4 +182,5 @@ def _interpret(
     order = np.argsort(-logits, kind="stable")[: max(1, top)]
     classes = tuple((names[c], float(probabilities[c])) for c in order)
     unknown = threshold is not None and score < threshold
-    return ImagePrediction(UNKNOWN if unknown else classes[0][0], classes[0][1], float(score), classes)
+    label = UNKNOWN if unknown else classes[0][0]
+    return ImagePrediction(label, classes[0][1], float(score), classes, unknown=unknown)

@@ -17,6 +17,7 @@ from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
+from ltds.engine.model import _interpret
 from ltds.evaluation.table import PredictionTable
 from toy import recorded, toy_session, write_dataset
 
@@ -121,3 +122,11 @@ def test_loading_imports_nothing_of_reports_or_plots(toy: Manifest, tmp_path: Pa
     )
     result = subprocess.run([sys.executable, "-c", code, str(run.path)], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_a_class_that_is_called_unknown_is_not_an_unknown_image() -> None:
+    names, logits = ("cat", "unknown"), np.array([0.0, 9.0])
+    sure = _interpret(logits, score=0.9, names=names, top=1, threshold=0.5)
+    assert (sure.label, sure.unknown) == ("unknown", False)
+    unsure = _interpret(logits, score=0.4, names=names, top=1, threshold=0.5)
+    assert (unsure.label, unsure.unknown, unsure.classes[0][0]) == ("unknown", True, "unknown")
