@@ -115,8 +115,9 @@ class RunDirectory:
         return self.done_file.is_file()
 
     def read_config(self) -> dict[str, Any]:
+        content = self._read(self.config_file)
         try:
-            return tomllib.loads(self._read(self.config_file).decode())
+            return tomllib.loads(content.decode())
         except (ValueError, RecursionError) as error:  # also for a number of 5,000 digits
             raise CheckpointError(
                 f"Expected '{self.config_file}' to be valid TOML, but got: {error}. "

@@ -119,8 +119,10 @@ def test_json_never_holds_nan(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_run_says_what_to_type(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="Name a folder that ltds has trained in"):
+    with pytest.raises(CheckpointError, match="Name a folder that ltds has trained in") as caught:
         RunDirectory(tmp_path).read_config()
+    assert str(caught.value).startswith(f"Expected '{tmp_path}' to be a run directory with a file 'config.toml', but")
+    assert "valid TOML" not in str(caught.value), "one reason, and the right one"
 
 
 def test_a_corrupt_metrics_file_says_how_to_write_it_again(tmp_path: Path) -> None:
