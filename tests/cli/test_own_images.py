@@ -18,6 +18,8 @@ from test_commands import refused
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.engine import start
+from ltds.planning import begin
 from ltds.planning.check import run as check_module
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -185,3 +187,29 @@ def test_a_model_is_not_evaluated_on_images_that_it_was_trained_on(
 
 def trained_on(folder: Path) -> Manifest:
     return Manifest.read(Path(RunDirectory(folder / "run").read_config()["data"]["root"]))
+
+
+@pytest.mark.parametrize("folder", ["my run", "runs/my photos"])
+def test_an_interrupt_says_how_to_go_on(
+    command: Command, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    words = ["train", "my photos", "--method", "agg", *SHORT, *(["--out", folder] if folder == "my run" else [])]
+    (tmp_path / "runs" / "another").mkdir(parents=True)
+    RunDirectory(tmp_path / "runs" / "another").write_config({})  # unfinished, and of another command
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(begin, "plan_run", interrupt)
+        done = command(*words)
+    assert done.returncode == 130
+    assert "nothing was trained yet. The same command starts it." in done.stderr
+    assert "--resume" not in done.stderr
+    for estimate in ([], ["--estimate", "full"]):
+        with monkeypatch.context() as patch:
+            patch.setattr(start, "train", interrupt)
+            done = command(*words, *estimate)
+        assert f"Interrupted. Continue with: ltds train --resume '{folder}'\n" in done.stderr
+        assert command("train", "--resume", folder).returncode == 0
+        shutil.rmtree(tmp_path / folder)

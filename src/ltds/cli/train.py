@@ -86,7 +86,7 @@ def train(
     from ltds.engine.team import follows
 
     was_done = resume is not None and RunDirectory(resume).done
-    with _say_how_to_resume(resume or out):
+    with _say_how_to_go_on(resume or out):
         run = train_run(
             data or None,
             out=out,
@@ -116,14 +116,29 @@ def train(
 
 
 @contextmanager
-def _say_how_to_resume(path: Path | None) -> Iterator[None]:
-    """Say how to continue when the user interrupts."""
+def _say_how_to_go_on(path: Path | None) -> Iterator[None]:
+    """Say how to continue when the user interrupts. `path`: the folder of the run; None: a new one in `runs`."""
+    from ltds.engine.team import follows
+
+    before = set(Path("runs").glob("*"))
     try:
         yield
     except KeyboardInterrupt:
-        if path is not None:
-            SCREEN.say(f"Interrupted. Continue with: ltds train --resume {shlex.quote(str(path))}")
+        folders = [path] if path is not None else sorted(set(Path("runs").glob("*")) - before)
+        begun = [folder for folder in folders if _can_resume(folder)]
+        if begun and not follows():
+            SCREEN.say(f"Interrupted. Continue with: ltds train --resume {shlex.quote(str(begun[0]))}")
+        elif not follows():
+            SCREEN.say("Interrupted before training began: nothing was trained yet. The same command starts it.")
         raise
+
+
+def _can_resume(folder: Path) -> bool:
+    from ltds.core.runs import RunDirectory
+    from ltds.planning.series import RunSeries
+
+    run = RunDirectory(folder)
+    return RunSeries.exists_in(folder) or (run.exists and not run.done)
 
 
 def _show_results(path: Path) -> None:
