@@ -18,6 +18,7 @@ from ltds.planning.network import Learning
 
 SIDES = (32, 48, 64, 96, 128, 160, 192, 224)
 LARGEST_ON_CPU, SMALLEST_PRETRAINED = 96, 64
+SWAD = frozenset({"start_patience", "end_patience", "tolerance"})  # settings of another average than the chosen one
 BATCH_CPU, BATCH_GPU, BATCH_FEATURES = 12, 32, 24
 
 
@@ -35,8 +36,14 @@ def choose_method(facts: DatasetFacts, embeddings: str) -> tuple[str, str]:
 
 def choose_size(facts: DatasetFacts, given: Given, learning: Learning, on_cpu: bool) -> Choice | None:
     data = given.get("data", {})
-    if "size" in data or learning == "features":
+    if learning == "features":
         return None
+    settings: dict[str, Any] = {}
+    if "scale" not in data.get("augmentation", {}):
+        settings["data.augmentation.scale"] = [0.5, 1.0]
+    if "size" in data:
+        reason = "as you asked; a random crop has at least half of the image"
+        return Choice("image size", settings, f"{data['size']} pixels", reason) if settings else None
     side = facts.shorter_side or 224
     fitting = [s for s in SIDES if s <= side] or [max(16, side - side % 8)]
     size = fitting[-1]
@@ -45,10 +52,7 @@ def choose_size(facts: DatasetFacts, given: Given, learning: Learning, on_cpu: b
         size, reason = LARGEST_ON_CPU, f"{reason}, but this machine has no GPU"
     if learning == "pretrained" and size < SMALLEST_PRETRAINED:
         size, reason = SMALLEST_PRETRAINED, f"{reason}, but the pretrained network needs larger ones"
-    settings: dict[str, Any] = {"data.size": size}
-    if "augmentation" not in data:
-        settings["data.augmentation.scale"] = [0.5, 1.0]
-    return Choice("image size", settings, f"{size} pixels", reason)
+    return Choice("image size", {"data.size": size, **settings}, f"{size} pixels", reason)
 
 
 def choose_stem(size: int) -> dict[str, Any]:
@@ -68,15 +72,23 @@ def choose_batch(facts: DatasetFacts, given: Given, times: int, learning: Learni
 
 
 def choose_optimizer(given: Given, learning: Learning) -> Choice | None:
-    if given.get("optimizer"):
+    own, scratch = given.get("optimizer", {}), learning == "scratch"
+    if own.get("name", "sgd") != "sgd":  # the numbers here are for sgd
         return None
-    scratch = learning == "scratch"
-    lr = 0.1 if scratch else 0.01
-    settings: dict[str, Any] = {"optimizer.name": "sgd", "optimizer.lr": lr}
-    if not set(given.get("schedule", {})) & {"decay", "milestones", "gamma"}:
+    suited = {"optimizer.name": "sgd", "optimizer.lr": 0.1 if scratch else 0.01}
+    settings: dict[str, Any] = {name: value for name, value in suited.items() if name.split(".")[1] not in own}
+    if leaves_milestones_open(given):
         settings["schedule.milestones"] = [0.6, 0.9] if scratch else [0.8]
     reason = "for a network trained from scratch" if scratch else "small, so that what the network knows is kept"
-    return Choice("learning", settings, f"sgd, learning rate {lr:g}", reason)
+    if "lr" in own:
+        reason = "as you asked"
+    shown = f"sgd, learning rate {own.get('lr', suited['optimizer.lr']):g}"
+    return Choice("learning", settings, shown, reason) if settings else None
+
+
+def leaves_milestones_open(given: Given) -> bool:
+    """Whether the user says nothing about how the learning rate falls."""
+    return not set(given.get("schedule", {})) & {"decay", "milestones", "gamma"}
 
 
 def choose_gpu_precision(given: Given, on_cpu: bool) -> Choice | None:
@@ -88,19 +100,38 @@ def choose_gpu_precision(given: Given, on_cpu: bool) -> Choice | None:
 
 
 def choose_averaging(given: Given, steps: int, learning: Learning) -> Choice | None:
-    """An average over about the last tenth of the steps: the default's hundred steps are too many for a short run.
+    """A moving average of the weights.
 
     On features the last average is kept, which was better in unseen domains than the best validated one, by 2 points
     of accuracy, in a comparison inside the sources of PACS-ODG (docs/datasets.md).
     """
-    if given.get("averaging"):
+    settings = averaging_settings(given, steps)
+    if settings is None:
         return None
-    decay = round(min(0.99, max(0.5, 1 - 10 / steps)), 3)
-    settings: dict[str, Any] = {"averaging.name": "ema", "averaging.decay": decay}
+    decay = settings.get("averaging.decay") or given["averaging"]["decay"]
     if learning == "features" and not set(given.get("schedule", {})) & {"keep", "patience"}:
         settings["schedule.keep"] = "last"
     reason = "the average of the last weights is steadier than the last ones alone"
-    return Choice("averaging", settings, f"ema, decay {decay:g}", reason)
+    return Choice("averaging", settings, f"ema, decay {decay:g}", reason) if settings else None
+
+
+def averaging_settings(given: Given, steps: int) -> dict[str, Any] | None:
+    """What the user leaves open of an average over about the last tenth of the steps; None if they ask for another.
+
+    The default's hundred steps are too many for a short run. A text stands for the whole group of settings.
+    """
+    own = given.get("averaging", {})
+    if not isinstance(own, Mapping) or own.get("name", "ema") != "ema" or SWAD & own.keys():
+        return None
+    suited = {"averaging.name": "ema", "averaging.decay": round(min(0.99, max(0.5, 1 - 10 / steps)), 3)}
+    return {name: value for name, value in suited.items() if name.split(".")[1] not in own}
+
+
+def with_averaging_named(given: dict[str, Any]) -> dict[str, Any]:
+    """The user's settings; where they set how the planned average is made and not its name, with the name."""
+    if not given.get("averaging") or "averaging.name" not in (averaging_settings(given, 1) or {}):
+        return given
+    return merge({"averaging": {"name": "ema"}}, given)
 
 
 # Features, and a pretrained network's inner_lr and augmentation: as measured on PACS (docs/datasets.md). Its

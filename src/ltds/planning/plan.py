@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ltds.core.config import merge
+from ltds.core.config import merge, nested
 from ltds.core.progress import SILENT, Progress
 from ltds.data.datasets import BUILDERS
 from ltds.data.manifest import Manifest
@@ -112,9 +112,9 @@ def shared_choices(
     """The network, the size of images, the batch and the learning rate, where the user leaves them open."""
     learning, backbone = network.learning, network.choice
     size = choose.choose_size(facts, given, learning, on_cpu)
-    if size is not None and backbone is not None and learning == "scratch":
-        stem = choose.choose_stem(size.settings["data.size"])
-        backbone = replace(backbone, settings={**backbone.settings, **stem})
+    if backbone is not None and learning == "scratch" and "stem" not in given.get("backbone", {}):
+        data = merge(nested(size.settings) if size else {}, given)["data"]
+        backbone = replace(backbone, settings={**backbone.settings, **choose.choose_stem(data["size"])})
     choices = (
         backbone,
         size,

@@ -24,7 +24,7 @@ from ltds.engine.load import load_model
 from ltds.engine.model import Model
 from ltds.engine.start import create_run
 from ltds.methods.registry import find_method
-from ltds.planning.choose import choose_method_settings
+from ltds.planning.choose import averaging_settings, choose_method_settings, leaves_milestones_open
 from ltds.semantics.archive import write_embeddings
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -76,7 +76,7 @@ def _settings(data: Path, manifest: Manifest, samples: LabelledVectors, how: Fit
     if batch < 2:
         remedy = "Add samples, or leave that domain out."
         raise DataError(expected("each domain", "one with several training samples", smallest, remedy))
-    given = nested(how.settings)
+    given = merge({"optimizer": {}, "schedule": {}}, nested(how.settings))  # refuses a value in place of a group
     epochs = min(EPOCHS, max(1, how.steps // STEPS))
     chosen: dict[str, Any] = {
         "data": {"root": str(data), "features": str(data / "features.npz"), "batch_size": batch},
@@ -84,12 +84,11 @@ def _settings(data: Path, manifest: Manifest, samples: LabelledVectors, how: Fit
         "schedule": {"epochs": epochs, "steps_per_epoch": -(-how.steps // epochs)},
         "run": {"seed": how.seed, "device": how.device},
     }
-    if "optimizer" not in given:
+    if given["optimizer"].get("name", "sgd") == "sgd":
         chosen["optimizer"] = {"lr": 0.03}
-    if "schedule" not in given:
+    if leaves_milestones_open(given):
         chosen["schedule"]["milestones"] = [0.8]
-    if "averaging" not in given:  # over about the last tenth of the steps
-        chosen["averaging"] = {"name": "ema", "decay": round(min(0.99, max(0.5, 1 - 10 / how.steps)), 3)}
+    chosen |= nested(averaging_settings(given, how.steps) or {})
     if samples.embeddings is not None:
         chosen["semantics"] = {"table": str(data / "embeddings.npz")}
     suited = choose_method_settings(how.method, merge(chosen, given), "features")

@@ -117,9 +117,9 @@ def test_the_batch_follows_the_smallest_domain() -> None:
 
 def test_what_the_user_gives_is_not_chosen() -> None:
     given: Mapping[str, Any] = {
-        "data": {"size": 32, "batch_size": 8},
+        "data": {"size": 32, "batch_size": 8, "augmentation": {"scale": [0.3, 1.0]}},
         "backbone": {"name": "tiny"},
-        "optimizer": {"lr": 0.2},
+        "optimizer": {"name": "adamw"},
         "averaging": "none",
     }
     assert choose.choose_size(FACTS, given, "scratch", True) is None
@@ -136,6 +136,78 @@ def test_what_the_user_gives_is_not_chosen() -> None:
     chosen = choose.choose_optimizer({"schedule": {"decay": "cosine"}}, "pretrained")
     assert chosen is not None
     assert "schedule.milestones" not in chosen.settings
+
+
+def chosen_settings(choice: Choice | None) -> dict[str, Any]:
+    return {} if choice is None else choice.settings
+
+
+@pytest.mark.parametrize(
+    ("own", "left"),
+    [
+        ({"weight_decay": 0.001}, {"optimizer.name": "sgd", "optimizer.lr": 0.01, "schedule.milestones": [0.8]}),
+        ({"name": "sgd"}, {"optimizer.lr": 0.01, "schedule.milestones": [0.8]}),
+        ({"lr": 0.2}, {"optimizer.name": "sgd", "schedule.milestones": [0.8]}),
+        ({"name": "adamw", "lr": 0.001}, {}),
+    ],
+)
+def test_one_setting_of_the_optimizer_leaves_the_others_to_the_plan(own: dict[str, Any], left: dict[str, Any]) -> None:
+    assert chosen_settings(choose.choose_optimizer({"optimizer": own}, "pretrained")) == left
+
+
+@pytest.mark.parametrize(
+    ("own", "left"),
+    [
+        ({"start": 0.5}, {"averaging.name": "ema", "averaging.decay": 0.9, "schedule.keep": "last"}),
+        ({"name": "ema"}, {"averaging.decay": 0.9, "schedule.keep": "last"}),
+        ({"decay": 0.7}, {"averaging.name": "ema", "schedule.keep": "last"}),
+        ({"name": "swad"}, {}),
+        ({"tolerance": 0.2}, {}),
+        ("ema", {}),
+    ],
+)
+def test_one_setting_of_the_averaging_leaves_the_others_to_the_plan(own: Any, left: dict[str, Any]) -> None:
+    assert chosen_settings(choose.choose_averaging({"averaging": own}, 100, "features")) == left
+
+
+def test_a_given_size_leaves_crops_and_first_layers_to_the_plan(toy: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "pretrained_is_installed", lambda: False)
+
+    def planned(**data: Any) -> tuple[str, Any]:
+        given = {"data": data}
+        chosen = network.choose_network(toy, given, 600, on_cpu=True)
+        layer = RunPlan(tuple(plan.shared_choices(FACTS, given, chosen, 1, True))).layer
+        return layer["backbone"]["stem"], layer.get("data", {}).get("augmentation")
+
+    assert planned(size=32) == ("small", {"scale": [0.5, 1.0]})
+    assert planned(size=224, augmentation={"flip": 0.0}) == ("imagenet", {"scale": [0.5, 1.0]})
+    assert planned(size=64, augmentation={"scale": [0.1, 1.0]}) == ("medium", None)
+    assert planned() == ("medium", {"scale": [0.5, 1.0]})  # 96 pixels
+
+
+@pytest.mark.parametrize(
+    ("own", "name", "learning"),
+    [
+        ({"width": 32}, "resnet10", "scratch"),
+        ({"batchnorm": "fixed"}, "efficientnet-lite0", "pretrained"),
+    ],
+)
+def test_one_setting_of_the_backbone_leaves_its_name_to_the_plan(
+    toy: Manifest, monkeypatch: pytest.MonkeyPatch, own: dict[str, Any], name: str, learning: str
+) -> None:
+    monkeypatch.setattr(network, "pretrained_is_installed", lambda: True)
+    chosen = network.choose_network(toy, {"backbone": own}, 600, on_cpu=True)
+    assert chosen.learning == learning
+    assert chosen_settings(chosen.choice)["backbone.name"] == name
+
+
+def test_a_run_with_one_setting_of_the_averaging_has_the_planned_rest(photos: Path) -> None:
+    settings = {**SHORT, "averaging.start": 0.5, "optimizer.weight_decay": 0.001}
+    config = ltds.train("photos", held_out="night", method="agg", settings=settings).read_config()
+    assert config["averaging"] | {"name": "ema", "decay": 0.5, "start": 0.5} == config["averaging"]
+    assert config["schedule"]["milestones"] == [0.6, 0.9]
+    with pytest.raises(ConfigError, match="start has no effect"):
+        ltds.train("photos", held_out="night", method="agg", settings={**settings, "averaging.name": "swad"})
 
 
 def test_settings_of_the_method_never_contradict_the_user() -> None:

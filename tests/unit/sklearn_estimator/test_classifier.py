@@ -118,8 +118,21 @@ def test_settings_reach_the_engine() -> None:
     assert model.stored.config.backbone.adapter_width == 7
     assert model.stored.config.optimizer.lr == 0.02
     assert model.method.state_dict()["backbone.down.weight"].shape == (7, 8)
+    config = model.stored.config
+    assert (config.averaging.name, config.averaging.decay) == ("ema", 0.5)
+    with pytest.raises(ConfigError, match="'optimizer' to be a group of settings"):
+        LongTailClassifier(settings={"optimizer": 5}).fit(X, y)
     with pytest.raises(ConfigError, match="adapter_widht"):
         LongTailClassifier(settings={"backbone.adapter_widht": 7}).fit(X, y)
+
+
+def test_one_setting_of_a_group_leaves_the_others_to_the_estimator() -> None:
+    X, y, _ = samples((30, 20, 8), 0)
+    settings = {"optimizer.weight_decay": 0.01, "schedule.warmup": 0.1, "averaging.start": 0.5}
+    config = LongTailClassifier(max_iter=40, settings=settings).fit(X, y).model_.stored.config
+    assert (config.optimizer.lr, config.optimizer.weight_decay) == (0.03, 0.01)
+    assert (config.schedule.milestones, config.schedule.warmup) == ((0.8,), 0.1)
+    assert (config.averaging.name, config.averaging.decay, config.averaging.start) == ("ema", 0.75, 0.5)
 
 
 @pytest.mark.parametrize(
