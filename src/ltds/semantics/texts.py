@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -33,7 +34,11 @@ def name_texts(classes: Iterable[str], prompt: str = "{}") -> dict[str, str]:
 
 
 def read_descriptions(file: Path, classes: Iterable[str]) -> dict[str, str]:
-    """Each class's text in a CSV file with the columns class and description."""
+    """Each class's text in a CSV file with the columns class and description.
+
+    Names match exactly, or else loosely (case, the characters between words) where only one can be meant: HER2+ and
+    HER2- are two classes.
+    """
     if not file.is_file():
         remedy = "Write a CSV file with the columns class and description, and name it as descriptions:FILE."
         raise DataError(expected(f"'{file}'", "a file of descriptions", "nothing there", remedy))
@@ -47,12 +52,16 @@ def read_descriptions(file: Path, classes: Iterable[str]) -> dict[str, str]:
     if not {"class", "description"} <= set(columns):
         rule, remedy = "a CSV with the columns class and description", "Name the columns in the first line."
         raise DataError(expected(f"'{file}'", rule, f"'{','.join(columns)}'", remedy))
-    descriptions = {_plain(row["class"] or ""): (row["description"] or "").strip() for row in rows}
-    missing = [name for name in classes if not descriptions.get(_plain(name))]
+    exact = {(row["class"] or "").strip(): (row["description"] or "").strip() for row in rows}
+    classes = list(classes)
+    described, asked = (Counter(map(_plain, names)) for names in (exact, classes))
+    loose = {_plain(name): text for name, text in exact.items() if described[_plain(name)] == asked[_plain(name)] == 1}
+    found = {name: exact.get(name) or loose.get(_plain(name), "") for name in classes}
+    missing = [name for name, text in found.items() if not text]
     if missing:
         remedy = f"Add lines for them to '{file}'."
         raise DataError(expected("a description of every class", "given", f"none for {', '.join(missing)}", remedy))
-    return {name: descriptions[_plain(name)] for name in classes}
+    return found
 
 
 def read_aliases(pairs: Iterable[str], classes: Iterable[str]) -> Mapping[str, str]:

@@ -137,6 +137,18 @@ def test_texts_of_classes(tmp_path: Path) -> None:
         read_descriptions(tmp_path / "none.csv", ["ox"])
 
 
+def test_classes_that_differ_in_a_sign_keep_their_own_descriptions(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_text("class,description\nHER2+,Much of it.\nHER2-,Little of it.\nher3,Other.\n")
+    wanted = {"HER2+": "Much of it.", "HER2-": "Little of it.", "HER3": "Other."}
+    assert read_descriptions(file, ["HER2+", "HER2-", "HER3"]) == wanted
+    with pytest.raises(DataError, match="none for HER2. Add"):
+        read_descriptions(file, ["HER2"])  # either could be meant
+    file.write_text("class,description\nHER2+,Much of it.\n")
+    with pytest.raises(DataError, match="none for HER2-. Add"):
+        read_descriptions(file, ["HER2+", "HER2-"])
+
+
 def test_descriptions_in_another_encoding(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes("class,description\nox,Café\n".encode("latin-1"))
