@@ -48,6 +48,10 @@ class Journal:
         mean = sum(pairs.values()) / len(pairs)
         self._write({"kind": "frechet", "step": step, "epoch": epoch, "pairs": dict(pairs), "mean": mean})
 
+    def window(self, step: int, found: bool) -> None:
+        """The end of a phase with SWAD: whether it found a window, whose mean is kept instead of the best weights."""
+        self._write({"kind": "window", "step": step, "found": found})
+
     def sync(self) -> None:
         """Make sure that what was written is on the disk."""
         if self._events:

@@ -69,7 +69,7 @@ def _train_phase(
             done += scheduled.stop - state.step
             state = replace(state, step=scheduled.stop)
         if state.step == scheduled.stop:
-            _keep_window(session, run, state, scheduled)
+            _keep_window(session, run, state, journal, scheduled)
         if state.step % every == 0 or state.step in (stop, scheduled.stop):
             _save(session, run, state, journal)
         advance(done, note=_note(state, numbers.last))
@@ -140,13 +140,16 @@ def _validate(
     return state
 
 
-def _keep_window(session: Session, run: RunDirectory, state: TrainState, scheduled: ScheduledPhase) -> None:
+def _keep_window(
+    session: Session, run: RunDirectory, state: TrainState, journal: Journal, scheduled: ScheduledPhase
+) -> None:
     """With SWAD, a phase ends with the mean of the weights over its window, where validation found one."""
     if not isinstance(session.average, WeightWindow):
         return
     with session.average.result_applied(session.method) as found:
         if found:
             _keep_weights(session, run, replace(state, best_step=state.step), scheduled)
+    journal.window(state.step, found)
 
 
 def _keep_weights(session: Session, run: RunDirectory, state: TrainState, scheduled: ScheduledPhase) -> None:

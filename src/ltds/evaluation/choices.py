@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 MODEL_RULE = "best mean over source domains of plain validation accuracy, checked after each epoch"
+WINDOW_RULE = (
+    "mean of the weights over the window of steps that SWAD chose by the validation loss (averaging.name=swad)"
+)
 ORACLE_RULE = "best of 10 thresholds spaced evenly between the smallest and largest max-softmax of the evaluated images"
 RELEASED_RULE = (
     "best of 10 thresholds spaced evenly between the smallest entry of the probability matrix and its largest"

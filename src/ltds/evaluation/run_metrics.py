@@ -9,6 +9,7 @@ import numpy as np
 
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
+from ltds.evaluation.choices import WINDOW_RULE
 from ltds.evaluation.features import FeatureTable
 from ltds.evaluation.naming import open_name_numbers, read_vectors
 from ltds.evaluation.openset import OpenSetScores
@@ -45,13 +46,19 @@ def _open_names(run: RunDirectory, test: PredictionTable, task: Task, fixed: dic
 
 
 def _model_choice(run: RunDirectory, choice: dict[str, Any], validated: bool) -> dict[str, Any]:
-    """Which step's weights were kept, according to the journal; None if the journal was lost."""
+    """Which step's weights were kept, according to the journal; None if it was lost, or for a mean of steps."""
     journal = run.read_journal()
     if not validated:
         last = journal[-1]["step"] if journal else None
         return {"rule": "the last step, as there are no validation images", "split": None, "step": last}
+    config = run.read_config() if run.config_file.is_file() else {}
+    if config.get("schedule", {}).get("keep") == "last":
+        choice = {"rule": "the last step, as schedule.keep=last asks", "split": None}
+    if config.get("averaging", {}).get("name") == "swad":
+        windows = [bool(row.get("found")) for row in journal if row.get("kind") == "window"]  # one for each phase
+        if not windows or windows[-1]:  # older journals do not say whether there was one
+            otherwise = "" if windows else f"; if it found none: {choice['rule']}"
+            return {"rule": WINDOW_RULE + otherwise, "split": "val", "step": None, "validation_accuracy": None}
     best = [row for row in journal if row.get("kind") == "validation" and row.get("best")]
     kept = best[-1] if best else {}
-    if run.config_file.is_file() and run.read_config().get("schedule", {}).get("keep") == "last":
-        choice = {"rule": "the last step, as schedule.keep=last asks", "split": None}
     return {**choice, "step": kept.get("step"), "validation_accuracy": kept.get("accuracy")}

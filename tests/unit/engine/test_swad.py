@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,10 @@ from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.settings import AveragingSettings
+from ltds.engine.start import create_run
 from ltds.engine.swad import WeightWindow, validation_loss
+from ltds.evaluation.choices import MODEL_RULE, WINDOW_RULE
+from ltds.evaluation.run_metrics import evaluate
 from ltds.evaluation.table import PredictionTable
 from resuming import stop_and_resume
 from toy import toy_config
@@ -103,6 +107,23 @@ def test_runs_keep_the_window_and_resume_bit_for_bit(toy: Manifest, tmp_path: Pa
     assert any(
         not torch.equal(kept[name], raw) for name, raw in weights_in(straight.last_checkpoint, "method.").items()
     )
+
+
+@pytest.mark.parametrize(("start_patience", "found"), [(1, True), (50, False)])
+def test_metrics_say_which_weights_were_kept(toy: Manifest, tmp_path: Path, start_patience: int, found: bool) -> None:
+    averaging = {"name": "swad", "start_patience": start_patience}
+    run = RunDirectory(tmp_path / "run")
+    create_run(run, toy_config(toy, "agg", averaging=averaging, schedule={"epochs": 2, "steps_per_epoch": 2}), toy)
+    journal = run.read_journal()
+    assert journal[-1] == {"kind": "window", "step": 4, "found": found}
+    best = [row for row in journal if row["kind"] == "validation" and row["best"]][-1]
+    kept = {"rule": WINDOW_RULE, "step": None, "validation_accuracy": None}
+    if not found:
+        kept = {"rule": MODEL_RULE, "step": best["step"], "validation_accuracy": best["accuracy"]}
+    assert run.read_metrics()["choices"]["model"] == {**kept, "split": "val"}
+    run.journal_file.write_text("".join(json.dumps(row) + "\n" for row in journal[:-1]))  # as older runs wrote it
+    unsure = {"rule": f"{WINDOW_RULE}; if it found none: {MODEL_RULE}", "step": None, "validation_accuracy": None}
+    assert evaluate(run)["choices"]["model"] == {**unsure, "split": "val"}
 
 
 def test_settings_of_the_other_kind_of_average_are_refused(toy: Manifest) -> None:
