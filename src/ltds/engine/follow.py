@@ -25,6 +25,7 @@ from ltds.engine.assemble import assemble
 from ltds.engine.config import resolve
 from ltds.engine.loop import train
 from ltds.engine.team import RankTeam, connected, launched, launched_team, threads_of_rank, wait_for
+from ltds.engine.threads import threads_restored
 
 Arguments = ParamSpec("Arguments")
 
@@ -63,6 +64,7 @@ def follow(team: RankTeam) -> Path:
             raise
 
 
+@threads_restored()
 def _take_part(team: RankTeam, store: Store, job: dict[str, Any]) -> None:
     config = resolve(job["config"])  # the first rank has asked whether its code may be imported
     manifest = Manifest.read(Path(config.data.root))

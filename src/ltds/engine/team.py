@@ -28,7 +28,7 @@ from ltds.core.ranks import ALONE, LostRankError, Ranks
 from ltds.engine.config import RunConfig
 from ltds.engine.device import choose_device
 from ltds.engine.followers import Followers
-from ltds.engine.threads import CHOSEN_BY_USER
+from ltds.engine.threads import CHOSEN_BY_USER, threads_restored
 
 POLL_SECONDS = 0.02
 LONGEST_POLL = 0.5
@@ -97,20 +97,22 @@ class RankTeam:
 
 @contextmanager
 def team_for(config: RunConfig) -> Iterator[RankTeam]:
-    """The ranks that the settings ask for, or those that torchrun has started; their processes end with the block."""
-    if launched() is not None:
-        yield launched_team()
-    elif config.run.ranks == 1:
-        yield RankTeam()
-    else:
-        ranks, threads = Ranks(0, config.run.ranks), torch.get_num_threads()
-        choose_device(config.run.device, Ranks(ranks.world - 1, ranks.world, ranks.world - 1))  # refuses too few GPUs
-        try:
+    """The ranks that the settings ask for, or those that torchrun has started.
+
+    Their processes end with the block, and the number of threads is then what it was before.
+    """
+    with threads_restored():
+        if launched() is not None:
+            yield launched_team()
+        elif config.run.ranks == 1:
+            yield RankTeam()
+        else:
+            ranks = Ranks(0, config.run.ranks)
+            last = Ranks(ranks.world - 1, ranks.world, ranks.world - 1)
+            choose_device(config.run.device, last)  # refuses too few GPUs
             torch.set_num_threads(threads_of_rank(ranks.world))
             with Followers.started(ranks.world) as followers:
                 yield RankTeam(ranks, followers.store, followers)
-        finally:
-            torch.set_num_threads(threads)
 
 
 def threads_of_rank(world: int) -> int:

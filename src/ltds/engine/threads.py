@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -20,3 +22,14 @@ def use_threads(threads: int) -> None:
         torch.set_num_threads(threads)
     elif not any(os.environ.get(name) for name in CHOSEN_BY_USER) and torch.get_num_threads() > cores():
         torch.set_num_threads(cores())
+
+
+@contextmanager
+def threads_restored() -> Iterator[None]:
+    """Whatever number the block computes with, afterwards it is as before: the next run has its own setting."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)

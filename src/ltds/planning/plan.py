@@ -14,6 +14,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.device import choose_device
+from ltds.engine.threads import threads_restored
 from ltds.methods.registry import find_method
 from ltds.planning import choose
 from ltds.planning.choices import Choice, Given, RunPlan
@@ -50,6 +51,7 @@ def is_planned(manifest: Manifest) -> bool:
     return manifest.name not in BUILDERS and builder not in BUILDERS.keys() - set(OWN_IMAGES)
 
 
+@threads_restored()
 def plan_run(
     manifest: Manifest,
     given: Given,

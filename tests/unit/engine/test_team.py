@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+import ltds
 from ltds.core.errors import TrainingError
 from ltds.data.manifest import Manifest
 from ltds.engine import follow, team
@@ -60,3 +61,22 @@ def test_a_rank_that_follows_takes_its_share_of_the_cores(monkeypatch: pytest.Mo
     monkeypatch.setattr(follow.os, "_exit", lambda code: threads.append(-code))
     follow.serve("1", "1", "2", str(tmp_path / "store"))
     assert threads == [2, 0], "half of the cores; then it ends without an error"
+
+
+def test_the_threads_of_a_run_are_not_those_of_the_next(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")  # so that 0 leaves torch's number alone on any machine
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    settings = {"backbone.name": "tiny", "data.size": 16, "data.batch_size": 8, "run.device": "cpu"}
+    settings |= {"schedule.epochs": 1, "schedule.steps_per_epoch": 1}
+    try:
+        computed_with = []
+        for number, threads in enumerate((2, 0)):
+            own = {**settings, "run.threads": threads}
+            run = ltds.train(toy, method="agg", held_out="wax", out=tmp_path / str(number), settings=own)
+            computed_with.append((run.read_environment()["threads"], torch.get_num_threads()))
+        assert computed_with == [(2, 3), (3, 3)], "in the run, and after it"
+    finally:
+        torch.set_num_threads(before)
