@@ -12,7 +12,12 @@ from ltds.core.files import sha256
 from ltds.core.text import reading
 
 LINK = "source"
-SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+SUFFIXES = frozenset(  # of the formats that data/decode.py reads; a file that this Pillow cannot read is then named
+    {
+        *(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
+        *(".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".j2k", ".j2c", ".jpc", ".jpf", ".jpx", ".avif", ".heic", ".heif"),
+    }
+)
 _SHOWN = 5
 FileId = tuple[int, int]
 

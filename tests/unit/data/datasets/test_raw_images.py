@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, features
 
 from ltds.core.errors import DataError
-from ltds.data.build.source import images_below
+from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.build.stratify import split_counts
 from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.opening import ImageFolderError, open_dataset
 from ltds.data.datasets.raw import dataset_name, open_or_build, preview, read_folder
+from ltds.data.decode import FORMATS, decode
 from ltds.data.manifest import Manifest
 
 
@@ -148,6 +149,20 @@ def test_damaged_images_are_left_out_and_named(photos: Path) -> None:
     assert made.provenance["left_out"] == {"north/cat/0.png": "an empty file (0 bytes)"}
     assert len(made) == 13
     assert open_or_build(photos).root == made.root
+
+
+def test_files_of_every_format_that_is_decoded_are_found(tmp_path: Path) -> None:
+    names = [f"a/cat/{kind[1:]}{kind}" for kind in (".jfif", ".JPE", ".jp2", ".j2k", ".pnm", ".pgm", ".webp", ".tiff")]
+    names += ["a/cat/avif.avif"] if features.check("avif") else []
+    photos = write(tmp_path / "photos", *names)
+    (photos / "a/cat/heic.heic").write_bytes(b"")
+    (photos / "a/cat/notes.txt").write_text("")
+    assert set(preview(photos).paths) == {*names, "a/cat/heic.heic"}
+    for name in names:
+        assert decode(photos / name, None).shape == (8, 8, 3)
+    Image.init()
+    known = {suffix for suffix, kind in Image.registered_extensions().items() if kind in FORMATS}
+    assert known - SUFFIXES == {".pfm"}, "32-bit floats, which are refused"
 
 
 def test_links_in_a_circle_end(photos: Path) -> None:
