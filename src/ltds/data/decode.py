@@ -68,8 +68,8 @@ def decoded(source: ImageSource, size: int | None) -> Image.Image:
 
     A smaller image is returned as it is: the transforms, which know the size of their output, enlarge it once.
     Transparent pixels become white; of an animation only the first frame is read; the camera's orientation (EXIF) is
-    applied. 16-bit grey is scaled to 8 bits. Large JPEGs are decoded at 1/2, 1/4 or 1/8 of their size, but never below
-    twice the wanted size, so that the antialiased resize decides about the quality.
+    applied. Grey of 16 bits, or 12 in a TIFF, is scaled to 8 bits. Large JPEGs are decoded at 1/2, 1/4 or 1/8 of their
+    size, but never below twice the wanted size, so that the antialiased resize decides about the quality.
     """
     if ImageFile.LOAD_TRUNCATED_IMAGES:
         remedy = "Another library set it, and incomplete files would go unnoticed: set it back to False."
@@ -197,15 +197,25 @@ def _rgb(image: Image.Image, path: str | Path) -> Image.Image:
 
 
 def _from_integers(image: Image.Image, path: str | Path) -> Image.Image:
-    """16-bit grey scaled to 8 bits: 65535 becomes 255 (Pillow's own conversion would clip at 255)."""
+    """16-bit grey scaled to 8 bits: 65535 becomes 255 (Pillow's own conversion would clip at 255).
+
+    Of a TIFF that says that it has fewer bits, its largest possible value: scanners and cameras write 12, up to 4095.
+    """
     import numpy as np
 
     values = np.asarray(image).astype(np.int64)
     if values.min() < 0 or values.max() > 65535:
         got = f"values from {values.min()} to {values.max()}"
         raise DataError(expected(f"image '{path}'", "of 8 or 16 bits", got, CONVERT))
-    grey = ((values + 128) // 257).astype(np.uint8)
+    most = 2 ** min(16, _stated_bits(image)) - 1
+    grey = ((255 * values + most // 2) // most).astype(np.uint8)
     transparent = image.info.get("transparency")
     if isinstance(transparent, int):
         grey[values == transparent] = 255
     return Image.fromarray(grey).convert("RGB")
+
+
+def _stated_bits(image: Image.Image) -> int:
+    """The bits of a grey value, where a TIFF says so; Pillow scales other formats to 16 bits itself."""
+    tags = getattr(image, "tag_v2", {})  # only a TIFF has them
+    return int(tags.get(ExifTags.Base.BitsPerSample, (16,))[0])

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ltds.core import parallel
 from ltds.core.errors import ConfigError, DataError
 from ltds.data import cache as cache_module
 from ltds.data import parallel_decode
-from ltds.data.cache import ImageCache
+from ltds.data.cache import ImageCache, image_fingerprint
 from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
 
@@ -106,6 +107,16 @@ def test_a_touched_file_of_the_same_length_is_noticed(dataset: Dataset) -> None:
     os.utime(manifest.root / manifest.paths[0], ns=(status.st_atime_ns, status.st_mtime_ns + 1000))
     ImageCache.open(manifest, 16, progress=bar)
     assert bar.done == len(manifest)
+
+
+def test_caches_of_tiffs_alone_are_outdated_by_their_new_decoding(
+    toy: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiffs = replace(toy, paths=tuple(path.replace(".png", ".TIF") for path in toy.paths))
+    before = image_fingerprint(toy), image_fingerprint(tiffs)
+    monkeypatch.setattr(cache_module, "TIFF_DECODING", b"")
+    assert image_fingerprint(toy) == before[0]
+    assert image_fingerprint(tiffs) != before[1]
 
 
 @pytest.mark.parametrize("name", ["pixels-00000.u8", "index.npy", "source.txt"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,29 @@ def test_16_bit_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
     Image.fromarray(values).save(tmp_path / "a.tif")
     for ending in ("png", "tif"):
         assert decode(tmp_path / f"a.{ending}", None)[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+def twelve_bit_tiff(*values: int) -> bytes:
+    """A TIFF of one row of grey values of 12 bits, two in three bytes, which Pillow reads but does not write."""
+    packed = b"".join((a << 12 | b).to_bytes(3, "big") for a, b in zip(values[::2], values[1::2], strict=True))
+    short, long = 3, 4
+    entries = [(256, short, len(values)), (257, short, 1), (258, short, 12), (259, short, 1), (262, short, 1)]
+    entries += [(273, long, 8), (277, short, 1), (278, short, 1), (279, long, len(packed))]
+    tags = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in entries)
+    header = struct.pack("<2sHI", b"II", 42, 8 + len(packed))
+    return header + packed + struct.pack("<H", len(entries)) + tags + bytes(4)
+
+
+def test_12_bit_grey_has_its_own_scale(tmp_path: Path) -> None:
+    (tmp_path / "a.tif").write_bytes(twelve_bit_tiff(0, 16, 2048, 4095))
+    assert decode(tmp_path / "a.tif", None)[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+def test_every_16_bit_value_is_rounded_to_the_nearest(tmp_path: Path) -> None:
+    values = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    Image.fromarray(values).save(tmp_path / "a.tif")
+    expected = np.round(values / 257).astype(np.uint8)
+    np.testing.assert_array_equal(decode(tmp_path / "a.tif", None)[:, :, 0], expected)
 
 
 def test_integers_beyond_16_bits_and_floats_are_refused(tmp_path: Path) -> None:
