@@ -69,8 +69,8 @@ def begin_run(
         run = RunDirectory(out)
         create_run(run, config, manifest, progress, plan=record)
         return run
-    series = RunSeries.create(out, config, domains)
-    return series.train(manifest, plan=record, progress=progress, say=say)
+    series = RunSeries.create(out, config, domains, record)
+    return series.train(manifest, progress=progress, say=say)
 
 
 def new_run_folder(name: str) -> Path:

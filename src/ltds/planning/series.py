@@ -29,7 +29,7 @@ def estimated_domains(estimate: str, held_out: str | None, manifest: Manifest) -
         if held_out is None:
             raise ConfigError(
                 "Expected a held-out domain for the estimate 'one', but got none. Name one, or choose 'full'.",
-                arguments=["held_out", "estimate=full"],
+                arguments=["held_out"],  # with the estimate 'full' it would be refused
             )
         manifest.domain_index(held_out)
         return [held_out]
@@ -58,13 +58,19 @@ def check_estimate(estimate: str) -> None:
 
 @dataclass(frozen=True)
 class RunSeries:
-    """The runs of a series by folder name, in their order: estimates first, the final model last."""
+    """The runs of a series by folder name, in their order: estimates first, the final model last.
+
+    `plan`: which settings were chosen for the user, and why; each run keeps it.
+    """
 
     path: Path
     configs: dict[str, dict[str, Any]]
+    plan: dict[str, Any] | None = None
 
     @classmethod
-    def create(cls, path: Path, config: RunConfig, domains: Sequence[str]) -> RunSeries:
+    def create(
+        cls, path: Path, config: RunConfig, domains: Sequence[str], plan: dict[str, Any] | None = None
+    ) -> RunSeries:
         """Write which runs there will be; their settings differ in the held-out domain alone."""
         configs = {}
         for domain in domains:
@@ -73,14 +79,16 @@ class RunSeries:
                 name += "_"
             configs[name] = _holding_out(config, domain)
         configs[FINAL] = _holding_out(config, "")
-        write_json(path / FILE, {"format": FORMAT, "runs": configs})
-        return cls(path, configs)
+        write_json(path / FILE, {"format": FORMAT, "runs": configs, "plan": plan})
+        return cls(path, configs, plan)
 
     @classmethod
     def read(cls, path: Path) -> RunSeries:
         try:
             content = json.loads((path / FILE).read_text(encoding="utf-8"))
             runs = {str(name): dict(config) for name, config in content["runs"].items()}
+            plan = content.get("plan")  # series from before it was kept have none
+            plan = None if plan is None else dict(plan)
             if content["format"] != FORMAT or any(Path(name).name != name for name in runs):
                 raise ValueError("another format")
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -88,7 +96,7 @@ class RunSeries:
                 f"Expected '{path / FILE}' to list the runs of a series, but got: {error}. "
                 "Train again in another folder."
             ) from error
-        return cls(path, runs)
+        return cls(path, runs, plan)
 
     @staticmethod
     def exists_in(path: Path) -> bool:
@@ -101,7 +109,6 @@ class RunSeries:
         self,
         manifest: Manifest | None = None,
         *,
-        plan: dict[str, Any] | None = None,
         progress: Progress = SILENT,
         say: Callable[[str], None] = lambda line: None,
         trust: Iterable[str] | None = None,
@@ -121,7 +128,7 @@ class RunSeries:
                 continue
             resolved = with_ranks(resolve(config, trust=trust), ranks)
             manifest = manifest or Manifest.read(Path(resolved.data.root))
-            create_run(run, resolved, manifest, progress, plan=plan)
+            create_run(run, resolved, manifest, progress, plan=self.plan)
         return self.run(FINAL)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -393,13 +394,26 @@ def test_an_estimate_holds_out_each_domain_and_can_be_continued(photos: Path) ->
         ltds.train("photos", out="r", estimate="full", **arguments)
     final.done_file.unlink()
     journal = runs[0].journal_file.read_bytes()
-    (runs[1].path / "config.toml").unlink()  # as if it had never begun
+    plan = runs[1].plan_file.read_text()
+    shutil.rmtree(runs[1].path)  # as if it had never begun
     assert ltds.train(resume="r").done
     assert runs[1].done
+    assert runs[1].plan_file.read_text() == plan == final.plan_file.read_text()
     assert runs[0].journal_file.read_bytes() == journal
     (Path("r") / "series.json").write_text('{"format": 1, "runs": {"../x": {}}}')
     with pytest.raises(CheckpointError, match="list the runs of a series"):
         RunSeries.read(Path("r"))
+    (Path("r") / "series.json").write_text('{"format": 1, "runs": {}}')
+    assert RunSeries.read(Path("r")).plan is None, "written before plans were kept there"
+    (Path("r") / "series.json").write_text('{"format": 1, "runs": {}, "plan": 3}')
+    with pytest.raises(CheckpointError, match="list the runs of a series"):
+        RunSeries.read(Path("r"))
+
+
+def test_the_remedy_for_an_estimate_without_a_domain_is_one_that_works(photos: Path) -> None:
+    with pytest.raises(ConfigError, match="Name one, or choose 'full'") as caught:
+        ltds.train("photos", out="r", settings=SHORT, estimate="one")
+    assert caught.value.arguments == ("held_out",)
 
 
 @pytest.mark.parametrize(
