@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltds.core.rng import numpy_generator
 from ltds.data.decode import open_image
@@ -42,14 +43,36 @@ class DatasetFacts:
 def dataset_facts(manifest: Manifest, held_out: str | None) -> DatasetFacts:
     """The facts of the task that holds this domain out; raises if the task is impossible."""
     task = manifest.task(held_out)
-    per_domain, per_class = task.counts.sum(axis=1), task.class_counts[task.class_counts > 0]
+    return _facts(manifest, task.sources, task.counts)
+
+
+def test_only_domains(manifest: Manifest) -> tuple[str, ...]:
+    """Domains without training images, such as an external site: they can only be held out."""
+    trained = manifest.counts("train").sum(axis=1) > 0
+    return tuple(domain for domain, some in zip(manifest.domains, trained, strict=True) if not some)
+
+
+def facts_of_trained_domains(manifest: Manifest) -> DatasetFacts:
+    """The facts of the domains that have training images."""
+    others = test_only_domains(manifest)
+    if len(others) in (0, len(manifest.domains)):
+        return dataset_facts(manifest, None)
+    counts = manifest.counts("train")
+    sources = tuple(domain for domain in manifest.domains if domain not in others)
+    return _facts(manifest, sources, counts[counts.sum(axis=1) > 0])
+
+
+def _facts(manifest: Manifest, sources: Sequence[str], counts: NDArray[np.int64]) -> DatasetFacts:
+    """`counts` (sources, C): training images."""
+    per_domain, per_class = counts.sum(axis=1), counts.sum(axis=0)
+    per_class = per_class[per_class > 0]
     smallest = int(np.argmin(per_domain))
     return DatasetFacts(
-        images=int(task.counts.sum()),
+        images=int(counts.sum()),
         classes=len(per_class),
-        sources=len(task.sources),
+        sources=len(sources),
         smallest_domain=int(per_domain[smallest]),
-        smallest_domain_name=task.sources[smallest],
+        smallest_domain_name=sources[smallest],
         largest_class=int(per_class.max()),
         smallest_class=int(per_class.min()),
         shorter_side=_median_side(manifest),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import ltds
 from ltds.core.errors import DataError
 from ltds.core.rng import numpy_generator
 from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 from ltds.planning.check import run as check_module
 from ltds.planning.check.duplicates import near_duplicates
 from ltds.planning.check.features import probe_rows
@@ -128,6 +130,29 @@ def test_a_dataset_is_checked_as_it_is(toy: Manifest) -> None:
     assert found.images == len(toy)
     assert found.splits == {split: len(toy.rows(split)) for split in ("train", "val", "test")}
     assert found.method == "ltds"
+
+
+def without_training_images(toy: Manifest, *domains: str) -> Manifest:
+    moved = np.isin(toy.domain_ids, [toy.domains.index(domain) for domain in domains])
+    return replace(toy, split_ids=np.where(moved, SPLITS.index("test"), toy.split_ids))
+
+
+def test_domains_without_training_images(toy: Manifest) -> None:
+    one = ltds.check(without_training_images(toy, "oil"))
+    assert [e.domain for e in one.evidence] == ["oil"]
+    assert one.to_dict()["test_only_domains"] == ["oil"]
+    (caution,) = [f for f in one.findings if "training images" in f.text]
+    assert (caution.level, caution.text) == (
+        "caution",
+        "'oil' has no training images, so this domain can only be held out",
+    )
+    assert "2 source domains" in one.verdict[2]
+    two = ltds.check(without_training_images(toy, "oil", "wax"))
+    assert two.evidence == ()
+    assert any(text.startswith("2 domains have no training images: oil, wax. A run can hold") for text in two.problems)
+    assert "one source domain" in two.verdict[2]
+    with pytest.raises(DataError, match="Expected every source domain of 'toy' to have training images"):
+        ltds.check(without_training_images(toy, *toy.domains))
 
 
 def test_no_image_can_be_read(tmp_path: Path) -> None:

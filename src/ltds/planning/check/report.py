@@ -46,7 +46,10 @@ class DuplicatePair:
 
 @dataclass(frozen=True)
 class DataCheck:
-    """The outcome of a check. `counts` (D,C): images of each domain and class, in all splits."""
+    """The outcome of a check. `counts` (D,C): images of each domain and class, in all splits.
+
+    `test_only`: domains without training images.
+    """
 
     name: str
     source: str
@@ -70,6 +73,7 @@ class DataCheck:
     method: str
     method_reason: str
     notes: tuple[str, ...] = ()
+    test_only: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = field(default=())
     verdict: tuple[str, ...] = field(default=())
 
@@ -166,4 +170,5 @@ class DataCheck:
             "verdict": list(self.verdict),
             "method": self.method,
             "notes": list(self.notes),
+            "test_only_domains": list(self.test_only),
         }

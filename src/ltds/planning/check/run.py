@@ -24,7 +24,7 @@ from ltds.planning.check.report import DataCheck, DomainEvidence, DuplicatePair
 from ltds.planning.check.words import findings, verdict
 from ltds.planning.choose import choose_method
 from ltds.planning.class_texts import find_embeddings
-from ltds.planning.facts import dataset_facts
+from ltds.planning.facts import facts_of_trained_domains, test_only_domains
 from ltds.planning.network import pretrained_is_installed
 
 MOST_IMAGES = 20_000  # of a larger dataset so many are looked at
@@ -53,7 +53,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
             f"{next(iter(looks.unreadable.values()))}. Copy them again from their source."
         )
     features, probed, kind = _features(manifest, looks, progress)
-    facts = dataset_facts(manifest, None)
+    facts = facts_of_trained_domains(manifest)
     embeddings = find_embeddings(manifest, make=False)
     method, reason = choose_method(facts, embeddings.source)
     if embeddings.why and facts.sources >= 2:
@@ -85,6 +85,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         method=method,
         method_reason=reason,
         notes=tuple(manifest.provenance.get("notes", ())),
+        test_only=test_only_domains(manifest),
     )
     found = replace(found, findings=tuple(findings(found)))
     return replace(found, verdict=tuple(verdict(found)))

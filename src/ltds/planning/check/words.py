@@ -36,6 +36,11 @@ def _problems(check: DataCheck) -> Iterator[str]:
         for group in groups:
             names = " and ".join(f"'{name}'" for name in group)
             yield f"The {what} {names} differ in case or spacing only: rename them to one name if they are the same"
+    if len(check.test_only) > 1:
+        yield (
+            f"{len(check.test_only)} domains have no training images: {few(check.test_only)}. A run can hold out one "
+            "of them only: give the others training images, or leave them out"
+        )
 
 
 def _cautions(check: DataCheck) -> Iterator[str]:
@@ -45,6 +50,8 @@ def _cautions(check: DataCheck) -> Iterator[str]:
             f"There is only one domain ('{check.domains[0]}'): nothing can be held out, so how a model does in a new "
             "place cannot be measured. Sort the images by site, camera or source if you know it"
         )
+    if len(check.test_only) == 1:
+        yield f"'{check.test_only[0]}' has no training images, so this domain can only be held out"
     alone = [f"{name} ({domain})" for name, domain in check.single_domain_classes.items()]
     if alone:
         yield (
