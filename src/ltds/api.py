@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ltds.planning.begin import begin_run, new_run_folder, say_nothing
 from ltds.planning.duration import parse_duration
 from ltds.planning.series import RunSeries, check_estimate
 
+FILES = (("data", "features"), ("semantics", "table"), ("backbone", "weights"))  # settings that name a file
 BATCH_SIZE = 64  # images that the network sees at once, with other data
 
 
@@ -101,7 +103,7 @@ def train(
     seconds = None if budget is None else parse_duration(budget)
     if out is not None:
         refuse_existing(RunDirectory(Path(out)))
-    layers = [read_toml(Path(config)) if config else {}, *typed]
+    layers = [_with_whole_paths(layer) for layer in (read_toml(Path(config)) if config else {}, *typed)]
     manifest = _open_data(data, layers, progress)
     return begin_run(
         new_run_folder(manifest.name) if out is None else Path(out),
@@ -113,6 +115,15 @@ def train(
         progress=progress,
         say=say,
     )
+
+
+def _with_whole_paths(layer: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the files that they name as absolute paths: the run may be resumed from another folder."""
+    for group, name in FILES:
+        value = layer[group].get(name) if isinstance(layer.get(group), Mapping) else None
+        if isinstance(value, str) and os.path.isfile(value):
+            layer = merge(layer, {group: {name: os.path.abspath(value)}})
+    return layer
 
 
 def _open_data(data: str | Path | Manifest | None, layers: list[dict[str, Any]], progress: Progress) -> Manifest:

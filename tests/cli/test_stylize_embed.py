@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 from test_commands import refused
 
+from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import StyledImage, missing_styles, write_style_list
 from ltds.semantics.archive import read_provenance
@@ -163,7 +164,12 @@ def test_glove_and_training_with_it(command: Command, data: Path, tmp_path: Path
     settings = [word for pair in (*quick, "semantics.table=data/semantics/glove.npz") for word in ("--set", pair)]
     done = command("train", "data", "--held-out", "wax", "--method", "ltds", "--out", "run", *settings)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "run" / "DONE").is_file()
+    run = RunDirectory(tmp_path / "run")
+    assert run.read_config()["semantics"]["table"] == str(data / "semantics/glove.npz")
+    run.done_file.unlink()
+    done = command("train", "--resume", str(run.path), cwd=data)  # from another folder
+    assert done.returncode == 0, done.stderr
+    assert run.done
 
 
 def test_attributes_and_tables(command: Command, data: Path, tmp_path: Path) -> None:
