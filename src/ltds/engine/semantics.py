@@ -69,7 +69,7 @@ def _dataset_table(folder: Path, method: str) -> Path:
         names = ", ".join(f"'{file}'" for file in made)
         raise DataError(
             f"Expected one table of class embeddings for method '{method}', but got {len(made)}: {names}. "
-            f"Name one: semantics.table={made[0]}"
+            f"Name one: semantics.table={made[0]}. To resume a run that began when there was one, move the others away."
         )
     raise DataError(
         f"Expected class embeddings for method '{method}', but the dataset has no '{attributes}' and no .npz file next "

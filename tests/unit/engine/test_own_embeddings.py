@@ -52,7 +52,9 @@ def test_several_tables_or_none_are_an_error_that_says_what_to_type(own: Manifes
         loaded(own)
     for name in ("glove", "minilm"):
         write_embeddings(folder / f"{name}.npz", ClassEmbeddings(own.classes, torch.eye(6)))
-    with pytest.raises(DataError, match=r"but got 2: .*semantics\.table=.*glove\.npz"):
+    with pytest.raises(
+        DataError, match=r"but got 2: .*semantics\.table=.*glove\.npz\. To resume .* move the others away"
+    ):
         loaded(own)
 
 
