@@ -71,7 +71,8 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise DataError(expected("y", "of at least two classes", "one class", "Add samples of other classes."))
         domain_ids = self._domain_ids(domains, values)
         self.mean_, deviation = values.mean(axis=0), values.std(axis=0)
-        self.scale_ = np.where(deviation > 1e-12 * np.abs(values).max(initial=0), deviation, 1.0)
+        constant = deviation <= 1e-12 * np.abs(values).max(axis=0, initial=0)  # but for errors of rounding
+        self.scale_ = np.where(constant, 1.0, deviation)
         samples = LabelledVectors(self._inputs(values), labels.astype(np.int64), domain_ids, self._embeddings())
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.model_ = train_on(

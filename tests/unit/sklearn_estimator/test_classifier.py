@@ -126,6 +126,14 @@ def test_settings_reach_the_engine() -> None:
         LongTailClassifier(settings={"backbone.adapter_widht": 7}).fit(X, y)
 
 
+def test_a_column_of_large_numbers_leaves_the_others_as_they_are() -> None:
+    X, y, _ = samples((20, 12, 8), 0)
+    times = 1.7e18 + 1e15 * np.arange(len(X), dtype=np.float64)  # nanoseconds
+    table = np.column_stack([X, times, np.full(len(X), 0.1)])
+    model = LongTailClassifier(max_iter=2).fit(table, y)
+    np.testing.assert_allclose(model.scale_, [*X.std(axis=0), times.std(), 1.0])
+
+
 def test_one_setting_of_a_group_leaves_the_others_to_the_estimator() -> None:
     X, y, _ = samples((30, 20, 8), 0)
     settings = {"optimizer.weight_decay": 0.01, "schedule.warmup": 0.1, "averaging.start": 0.5}
