@@ -17,7 +17,7 @@ from ltds.data.build.source import first_few, require_files
 from ltds.data.decode import decode
 from ltds.data.prefetch import prefetch
 
-_PROBE = 32  # pixels: a JPEG is read to its end at any size, and fastest at a small one
+PROBE = 32  # pixels: a JPEG is read to its end at any size, and fastest at a small one
 
 MakePlan = Callable[[Collection[str]], Plan]
 """A function that makes a plan without the given images if it draws splits at random; lists keep theirs."""
@@ -56,7 +56,7 @@ def _problems(names: Callable[[], Iterator[str]], source: Path, progress: Progre
 
     def problem(name: str) -> str | None:
         try:
-            decode(source / name, _PROBE)
+            decode(source / name, PROBE)
         except DataError as error:
             return str(error).split(", but got ", 1)[-1].split(". ")[0]
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
+from ltds.data.build.images import PROBE
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import LINK, digests, images_below
 from ltds.data.datasets import BUILDERS, folder, lists
@@ -19,6 +21,7 @@ from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.lists import ListsConfig
 from ltds.data.datasets.opening import data_home, holds_images, open_dataset, require_path
+from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
 
 FEWEST_TEST = 10  # test images of a pair that are never cut
@@ -102,7 +105,8 @@ def _from_folder(source: Path, progress: Progress) -> Manifest:
         left_out = built.provenance.get("left_out", {})
         before = {path.removeprefix(f"{LINK}/") for path in built.paths} | set(left_out)
         linked = (built.root / LINK).resolve() == source.resolve()
-        return linked and built.provenance.get("config") == settings and before == set(_used(images, config))
+        same = built.provenance.get("config") == settings and before == set(_used(images, config))
+        return linked and same and not _lacks_repaired(built)
 
     out = _folder_for(source, images, is_same)
     with _writable():
@@ -119,7 +123,8 @@ def _from_list(file: Path, progress: Progress) -> Manifest:
     config, content = ListsConfig(damaged="leave-out"), digests([file])
 
     def is_same(built: Manifest) -> bool:
-        return bool(built.provenance.get("lists") == content) and (built.root / LINK).resolve() == file.parent.resolve()
+        linked = (built.root / LINK).resolve() == file.parent.resolve()
+        return linked and built.provenance.get("lists") == content and not _lacks_repaired(built)
 
     out = _folder_for(file, [*content.values()], is_same)
     with _writable():
@@ -127,12 +132,38 @@ def _from_list(file: Path, progress: Progress) -> Manifest:
 
 
 def _folder_for(source: Path, content: Iterable[str], is_same: Callable[[Manifest], bool]) -> Path:
-    """Where the dataset goes: data/NAME, or where that is taken by another dataset, data/NAME-<hash of the content>."""
+    """Where the dataset goes: data/NAME, or where that is taken by another dataset, data/NAME-<hash of the content>.
+
+    A further number follows if a dataset of the same files lacks images that have been repaired since.
+    """
     plain = data_home() / dataset_name(source)
     if _is_usable(plain, source, is_same):
         return plain
     digest = hashlib.sha256("\n".join([str(source.resolve()), *content]).encode(errors="surrogateescape"))
-    return plain.with_name(f"{plain.name}-{digest.hexdigest()[:8]}")
+    hashed = plain.with_name(f"{plain.name}-{digest.hexdigest()[:8]}")
+    names = chain([hashed], (hashed.with_name(f"{hashed.name}-{number}") for number in count(2)))
+    return next(out for out in names if not _is_outdated(out))
+
+
+def _is_outdated(out: Path) -> bool:
+    """Whether a dataset is there that lacks repaired images."""
+    try:
+        return (out / "manifest.json").is_file() and _lacks_repaired(Manifest.read(out))
+    except DataError:  # the build says what is wrong with it
+        return False
+
+
+def _lacks_repaired(built: Manifest) -> bool:
+    """Whether an image that was left out because it was damaged can be decoded now."""
+    return any(_can_be_decoded(built.root / LINK / path) for path in built.provenance.get("left_out", {}))
+
+
+def _can_be_decoded(file: Path) -> bool:
+    try:
+        decode(file, PROBE)
+    except DataError:
+        return False
+    return True
 
 
 def _is_usable(out: Path, source: Path, is_same: Callable[[Manifest], bool]) -> bool:

@@ -151,6 +151,27 @@ def test_damaged_images_are_left_out_and_named(photos: Path) -> None:
     assert open_or_build(photos).root == made.root
 
 
+def test_repaired_images_are_used(photos: Path) -> None:
+    damaged = [photos / "north/cat/0.png", photos / "south/cat/0.png"]
+    good = [file.read_bytes() for file in damaged]
+    for file in damaged:
+        file.write_bytes(b"")
+    listed = photos / "list.csv"
+    lines = [f"{path.relative_to(photos)},{path.parts[-2]}" for path in sorted(photos.glob("*/*/*.png"))]
+    listed.write_text("\n".join(["path,class", *lines]))
+    sizes, roots = [], []
+    for step in range(3):
+        made = [open_or_build(source) for source in (photos, listed)]
+        sizes.append([len(manifest) for manifest in made])
+        roots.append([open_or_build(source).root for source in (photos, listed)])
+        assert roots[-1] == [manifest.root for manifest in made]
+        if step < 2:
+            damaged[step].write_bytes(good[step])
+    assert sizes == [[12, 12], [13, 13], [14, 14]]
+    assert [root[0].name.count("-") for root in roots] == [0, 1, 2]  # old datasets stay as they are
+    assert not made[0].provenance.get("left_out")
+
+
 def test_files_of_every_format_that_is_decoded_are_found(tmp_path: Path) -> None:
     names = [f"a/cat/{kind[1:]}{kind}" for kind in (".jfif", ".JPE", ".jp2", ".j2k", ".pnm", ".pgm", ".webp", ".tiff")]
     names += ["a/cat/avif.avif"] if features.check("avif") else []
