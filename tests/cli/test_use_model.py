@@ -107,7 +107,7 @@ def test_what_cannot_be_predicted_is_said_first(run: RunDirectory, command: Comm
     (tmp_path / "nothing").mkdir()
     for words, part in (
         (["nosuch"], "'nosuch' to be an image or a folder of images, but got nothing there"),
-        (["nothing"], "a folder of images (.bmp"),
+        (["nothing"], "a folder of images (."),
         (["nothing", "--out", "p.txt"], "a file .csv, .jsonl or .png, but got '.txt'"),
     ):
         done = command("predict", str(run.path), *words)
@@ -127,6 +127,10 @@ def test_the_hints_can_be_pasted(toy: Manifest, run: RunDirectory, command: Comm
     assert words == ["ltds", "predict", str(run.path), image, "--out", "predictions.csv"]
     assert command(*words[1:]).returncode == 0
     assert len(rows_of(tmp_path / "predictions.csv")) == 1
+    given = ["--top", "2", "--threshold", "-99.0", "--nearest", "1", "--data", str(toy.root), "--batch-size", "8"]
+    given += ["--device", "cpu", "--trust", "a", "--trust", "b"]
+    done = command("predict", str(run.path), image, *given)
+    assert f"file: {shlex.join(['ltds', 'predict', str(run.path), image, *given])} --out predictions.csv" in done.stderr
 
 
 def test_export_and_predict_with_the_export(toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path) -> None:
@@ -296,3 +300,18 @@ def test_a_device_that_does_not_exist_is_a_sentence(
         assert refused.returncode == 2, refused.stderr
         assert f"to be one of auto, cpu, cuda, mps, but got '{name}'" in refused.stderr, words
         assert "Give it as: --device auto\n" in refused.stderr
+
+
+def test_a_model_of_vectors_is_never_said_to_take_images(toy: Manifest, command: Command, tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(len(toy), 7)).astype(np.float32)
+    ltds.write_features(tmp_path / "own.npz", vectors, toy.paths)
+    words = ["--set", "schedule.epochs=1", "--set", "schedule.steps_per_epoch=2", "--set", "data.batch_size=8"]
+    done = command("train", str(toy.root), "--features", "own.npz", "--method", "agg", "--out", "run", *words)
+    assert done.returncode == 0, done.stderr
+    assert "To use the model in Python: ltds.load_model('run').predict(VECTORS)" in done.stderr
+    assert len(ltds.load_model(tmp_path / "run").predict(vectors[:2])) == 2
+    done = command("export", "run", "--out", "model")
+    assert "Use it in Python: ltds.load_model('model').predict(VECTORS)" in done.stderr
+    assert "ltds predict" not in done.stderr
+    done = command("export", "run", "--to", "onnx", "--out", "onnx")
+    assert "python onnx/predict_onnx.py VECTORS.npy" in done.stderr

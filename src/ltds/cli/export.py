@@ -46,6 +46,8 @@ def export(
 
     The export is run and compared with the model before the folder appears.
     """
+    from ltds.core.runs import RunDirectory
+    from ltds.engine.model_record import takes_vectors
     from ltds.engine.use import export as export_model
 
     format_name = cast("ExportFormat", to)
@@ -57,7 +59,11 @@ def export(
     SCREEN.say(f"Compared with the model on {done.checked_on}: largest difference {done.difference:.2g}")
     if nearest:
         SCREEN.say("It contains small copies of all training images: pass it on only to those who may see them.")
-    if to == "safetensors":
+    vectors = takes_vectors(RunDirectory(done.folder))
+    if to == "safetensors" and vectors:
+        SCREEN.say(f"Use it in Python: ltds.load_model({str(done.folder)!r}).predict(VECTORS)")
+    elif to == "safetensors":
         SCREEN.say(f"Use it: ltds predict {folder} IMAGES")
     elif to == "onnx":
-        SCREEN.say(f"Use it without ltds: python {shlex.quote(str(done.folder / 'predict_onnx.py'))} IMAGES")
+        script = shlex.quote(str(done.folder / "predict_onnx.py"))
+        SCREEN.say(f"Use it without ltds: python {script} {'VECTORS.npy' if vectors else 'IMAGES'}")

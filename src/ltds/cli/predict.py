@@ -90,7 +90,16 @@ def predict(
     _show(done, top, nearest)
     SCREEN.say(_unknown_rule(loaded, threshold))
     if out is None:
-        more = [*(["--nearest", str(nearest)] if nearest else []), *(["--name-unknowns"] if name_unknowns else [])]
+        more = _changed(  # all that the file depends on
+            ("--top", top, 5),
+            ("--threshold", threshold, None),
+            ("--nearest", nearest, 0),
+            ("--data", data, None),
+            ("--batch-size", batch_size, 64),
+            ("--device", device, "auto"),
+            *(("--trust", module, None) for module in trust or ()),
+        )
+        more += ["--name-unknowns"] if name_unknowns else []
         words = ["ltds", "predict", str(model), *images, *more, "--out", "predictions.csv"]
         SCREEN.say(f"To write all of it to a file: {shlex.join(words)}")
     else:
@@ -101,6 +110,11 @@ def predict(
     if skipped:
         _name_skipped(skipped)
         raise typer.Exit(1)
+
+
+def _changed(*options: tuple[str, object, object]) -> list[str]:
+    """The options (name, value, default) as typed, without those at their default."""
+    return [word for name, value, default in options if value != default for word in (name, str(value))]
 
 
 def _is_sheet(out: Path) -> bool:

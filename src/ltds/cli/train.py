@@ -143,6 +143,8 @@ def _can_resume(folder: Path) -> bool:
 
 def _show_results(path: Path) -> None:
     from ltds.cli.report import show
+    from ltds.core.runs import RunDirectory
+    from ltds.engine.model_record import takes_vectors
     from ltds.planning.series import RunSeries
     from ltds.reporting.collection import collect
 
@@ -150,4 +152,7 @@ def _show_results(path: Path) -> None:
     show(collect([series]))
     run, runs = shlex.quote(str(path)), shlex.quote(str(series))
     SCREEN.say(f"Run: {path}\nFor a report page: ltds report {runs} --out report.html")
-    SCREEN.say(f"To use the model: ltds predict {run} IMAGE ...")
+    if takes_vectors(RunDirectory(path)):
+        SCREEN.say(f"To use the model in Python: ltds.load_model({str(path)!r}).predict(VECTORS)")
+    else:
+        SCREEN.say(f"To use the model: ltds predict {run} IMAGE ...")

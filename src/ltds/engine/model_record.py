@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ltds.core.errors import CheckpointError
+from ltds.core.runs import RunDirectory
 from ltds.data.activations import ActivationInputs
 from ltds.data.inputs import FeatureInputs, ImageInputs
 from ltds.engine.preprocessing import (
@@ -71,6 +72,11 @@ def model_record(session: Session, metrics: dict[str, Any]) -> dict[str, Any]:
     split = choice["split"] if choice["threshold"] is not None else None
     unknown = UnknownRule(choice["score"], choice["temperature"], choice["threshold"], choice["rule"], split)
     return {"format": FORMAT, "preprocessing": _preprocessing(session), "unknown": asdict(unknown)}
+
+
+def takes_vectors(run: RunDirectory) -> bool:
+    """Whether the model of a run or of an export takes feature vectors of the user's own, and no images."""
+    return bool(run.read_model()["preprocessing"]["kind"] == "features")
 
 
 def _preprocessing(session: Session) -> dict[str, Any]:

@@ -182,6 +182,10 @@ def test_a_model_of_features_is_exported(toy: Manifest, tmp_path: Path) -> None:
     model.export(tmp_path / "model")
     np.testing.assert_array_equal(load_model(tmp_path / "model", device="cpu").logits(inputs), model.logits(inputs))
     assert model.export(tmp_path / "onnx", to="onnx", check=inputs).difference <= 1e-5
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "model.predict(vectors)  # an array (N,7)" in card
+    assert "ltds predict" not in card
+    assert "`python predict_onnx.py vectors.npy` needs numpy and" in (tmp_path / "onnx" / "README.md").read_text()
     np.save(tmp_path / "v.npy", inputs)
     assert [line[1] for line in run_script(tmp_path / "onnx", tmp_path / "v.npy")] == [
         answer.label for answer in model.predict(inputs)

@@ -23,7 +23,7 @@ def model_card(model: StoredModel, to: str, difference: float, checked_on: str, 
     """README.md of an exported model, in Markdown. `with_index`: an index of the training images is in its folder."""
     parts = [
         _purpose(model),
-        [*_use(to), *(_index() if with_index else ())],
+        [*_use(model, to), *(_index() if with_index else ())],
         _data(model.task),
         _method(model),
         _results(model),
@@ -39,14 +39,20 @@ def _purpose(model: StoredModel) -> Iterator[str]:
     yield f'This model names the class of an image, one of {known}, or says "unknown".'
 
 
-def _use(to: str) -> Iterator[str]:
+def _use(model: StoredModel, to: str) -> Iterator[str]:
     yield "## How to use it"
-    if to == "safetensors":
+    vectors = isinstance(model.record.preprocessing, FeaturePreprocessing)
+    if to == "safetensors" and vectors:
+        yield from ("```python", "import ltds", 'model = ltds.load_model("THIS_FOLDER")')
+        yield from (f"model.predict(vectors)  # an array (N,{model.record.preprocessing.input_dim})", "```")
+        yield "It takes feature vectors, computed as for training, no images. Loading it runs no code from this folder."
+    elif to == "safetensors":
         yield from ("```python", "import ltds", 'model = ltds.load_model("THIS_FOLDER")')
         yield from ('model.predict(["a.jpg", "b.png"])', "```")
         yield "or `ltds predict THIS_FOLDER IMAGES`. Loading it runs no code from this folder."
     elif to == "onnx":
-        yield "`python predict_onnx.py a.jpg b.png` needs numpy, Pillow and onnxruntime, and nothing of ltds."
+        files, needs = ("vectors.npy", "numpy") if vectors else ("a.jpg b.png", "numpy, Pillow")
+        yield f"`python predict_onnx.py {files}` needs {needs} and onnxruntime, and nothing of ltds."
         yield 'Classes, preprocessing and the threshold for "unknown" are in `model.json`.'
     else:
         yield '`torch.export.load("model.pt2").module()` maps inputs to logits, probabilities, features.'
