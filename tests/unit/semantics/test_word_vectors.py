@@ -142,10 +142,10 @@ def test_classes_that_differ_in_a_sign_keep_their_own_descriptions(tmp_path: Pat
     file.write_text("class,description\nHER2+,Much of it.\nHER2-,Little of it.\nher3,Other.\n")
     wanted = {"HER2+": "Much of it.", "HER2-": "Little of it.", "HER3": "Other."}
     assert read_descriptions(file, ["HER2+", "HER2-", "HER3"]) == wanted
-    with pytest.raises(DataError, match="none for HER2. Add"):
+    with pytest.raises(DataError, match=r"none for HER2\. Add"):
         read_descriptions(file, ["HER2"])  # either could be meant
     file.write_text("class,description\nHER2+,Much of it.\n")
-    with pytest.raises(DataError, match="none for HER2-. Add"):
+    with pytest.raises(DataError, match=r"none for HER2-\. Add"):
         read_descriptions(file, ["HER2+", "HER2-"])
 
 
