@@ -163,13 +163,15 @@ def make_plan(
     config: DrawConfig,
     without: Collection[str],
     class_order: tuple[str, ...] | None = None,
+    where: str = WHERE,
 ) -> Plan:
     """A plan from the class, domain and split of each path; without `splits` these are drawn. `without` is left out.
 
-    A class or domain that has lost all its images stays in the plan, so that the error about it names it.
+    A class or domain that has lost all its images stays in the plan, so that the error about it names it. `where`: what
+    to do if images are missing.
     """
     order = class_order or tuple(sorted(set(classes)))
-    plan = Plan(name, order, tuple(sorted(set(domains))), WHERE)
+    plan = Plan(name, order, tuple(sorted(set(domains))), where)
     plan.whole_held_out = splits is None if config.whole_held_out is None else config.whole_held_out
     labels = {word: i for i, word in enumerate(order)}
     domain_index = {word: i for i, word in enumerate(plan.domains)}

@@ -97,7 +97,8 @@ def plan_lists(
     names, order = _named([line.label for line in lines], classes)
     splits = [split_named(line.split) for line in lines if line.split is not None] or None
     domains = [line.domain or ONE_DOMAIN for line in lines]
-    return make_plan(name, [line.path for line in lines], names, domains, splits, config, without, order)
+    where = f"Correct or delete their lines. {WHERE}"
+    return make_plan(name, [line.path for line in lines], names, domains, splits, config, without, order, where)
 
 
 def _require_all_or_none(what: str, values: Sequence[str | None]) -> bool:
@@ -166,8 +167,11 @@ def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Itera
                     "Fill it in, or delete the line.",
                 )
                 raise DataError(expected(f"line {lines.line_num} of '{file}'", "complete", got, remedy))
-            domain, split = row.get(config.domain) or None, row.get(config.split) or None
-            yield lines.line_num, ListedImage(row[config.path], row[config.label], domain, split)
+            # "cat " of a spreadsheet is no other class than "cat"; a file name may have such a blank
+            label, domain, split = (
+                (row.get(name) or "").strip() for name in (config.label, config.domain, config.split)
+            )
+            yield lines.line_num, ListedImage(row[config.path], label, domain or None, split or None)
 
 
 def _needed(file: Path, columns: list[str], config: ListsConfig) -> list[str]:

@@ -211,6 +211,14 @@ def test_csv_columns_by_name(wards: Path, tmp_path: Path) -> None:
         lists.build(tmp_path / "e", wards, [file], parse(ListsConfig, columns))
 
 
+def test_blanks_around_the_cells_of_a_csv_make_no_other_class(wards: Path, tmp_path: Path) -> None:
+    file = tmp_path / "scans.csv"
+    lines = ["north/cat/000.png,cat,N,train", "north/cat/001.png, cat ,N ,test ", "north/dog/000.png,dog, N, train"]
+    file.write_text("\n".join(["path,class,domain,split", *lines]))
+    made = lists.build(tmp_path / "d", wards, [file], ListsConfig())
+    assert table(made) == {("N", "cat"): (1, 0, 1), ("N", "dog"): (1, 0, 0)}
+
+
 def test_a_domain_is_for_every_image_or_for_none(wards: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "north.csv", tmp_path / "other.csv"
     file.write_text("path,class,domain\nnorth/cat/000.png,cat,N\nnorth/cat/001.png,cat,\n")
@@ -286,7 +294,10 @@ def test_text_that_is_no_utf8(wards: Path, tmp_path: Path, which: str) -> None:
     ("text", "said"),
     [
         ("north/cat/000.png cat\nnorth/cat/001.png\n", "line 2 of .* like the first, but got 'north/cat/001.png'"),
-        ("north/cat/000.png cat\nnorth/cat/gone.png cat\n", "1 missing: 'north/cat/gone.png'"),
+        (
+            "north/cat/000.png cat\nnorth/cat/gone.png cat\n",
+            "1 missing: 'north/cat/gone.png'. Correct or delete their lines. As argument 'source', name",
+        ),
         ("north/cat/000.png cat\nnorth/cat/000.png cat\n", "are the same file"),
         ("", "a line for each image"),
     ],
