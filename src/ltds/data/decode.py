@@ -85,8 +85,8 @@ def decoded(source: ImageSource, size: int | None) -> Image.Image:
         kinds = ", ".join((*FORMATS, *PLUGIN_FORMATS))
         got = "an empty file (0 bytes)" if _is_empty(source) else f"a file that is none of {kinds}"
         raise DataError(expected(f"image '{path}'", "a readable image", got, REMEDY)) from error
-    # Pillow's plugins raise all of these on damaged files; SyntaxError is its word for a broken header.
-    except (OSError, SyntaxError, ValueError, IndexError, EOFError) as error:
+    # Pillow's plugins raise all of these on damaged files: SyntaxError for a broken header, RuntimeError for an AVIF.
+    except (OSError, SyntaxError, ValueError, IndexError, EOFError, RuntimeError) as error:
         raise DataError(expected(f"image '{path}'", "a complete, readable image", f"'{error}'", REMEDY)) from error
 
 

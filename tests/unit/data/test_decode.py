@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import ExifTags, Image, ImageFile
+from PIL import ExifTags, Image, ImageFile, features
 
 from ltds.core.errors import DataError
 from ltds.data.decode import decode
@@ -217,6 +217,19 @@ def test_a_file_cut_anywhere_is_refused_unless_all_pixels_are_there(
         else:
             np.testing.assert_array_equal(found, pixels)
     assert refused >= 55
+
+
+@pytest.mark.skipif(not features.check("avif"), reason="this Pillow reads no AVIF")
+def test_a_damaged_avif_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.avif"
+    noise = np.random.default_rng(1).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(file)
+    content = bytearray(file.read_bytes())
+    start = content.index(b"mdat") + 4
+    content[start : start + 64] = bytes(64)
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=r"a\.avif' to be a complete, readable image, but got '.*failed"):
+        decode(file, None)
 
 
 def test_truncated_jpeg_says_so(tmp_path: Path) -> None:
