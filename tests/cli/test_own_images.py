@@ -157,7 +157,7 @@ def test_small_mistakes(command: Command, photos: Path, tmp_path: Path) -> None:
     done = command("evaluate", "nosuch")
     refused(done, "Expected 'nosuch' to be a run directory", "Name a folder that ltds has trained in")
     refused(command("data", "show", "bestiary", "--out", "sheet.txt"), "ends in .png", "Give it as: --out sheet.png")
-    refused(command("train", "my photos", "--estimate", "one", *SHORT), "Give it as: --held-out VALUE --estimate full")
+    refused(command("train", "my photos", "--estimate", "one", *SHORT), "Give it as: --held-out VALUE\n")
     refused(command("train", "my photos", "--budget", "soon"), "Give it as: --budget 10m")
     refused(command("train"), "Expected a dataset", "Give it as: bestiary")
     assert not (tmp_path / "runs").exists()
