@@ -45,11 +45,13 @@ class ClassEmbeddings:
         """The embeddings of these classes, in this order.
 
         Names match exactly, or else without regard to case and to the character between words
-        ("grizzly+bear", "Grizzly_bear", "grizzly bear").
+        ("grizzly+bear", "Grizzly_bear", "grizzly bear"), where only one name on each side is meant: HER2+ and HER2- are
+        two classes.
         """
         exact = {name: i for i, name in enumerate(self.names)}
-        counts = Counter(map(_plain, self.names))
-        loose = {_plain(name): i for i, name in enumerate(self.names) if counts[_plain(name)] == 1}
+        stored, asked = (Counter(map(_plain, names)) for names in (self.names, classes))
+        unique = {name for name, count in stored.items() if count == 1 and asked[name] <= 1}
+        loose = {_plain(name): i for i, name in enumerate(self.names) if _plain(name) in unique}
         matches = [exact.get(name, loose.get(_plain(name))) for name in classes]
         rows = [i for i in matches if i is not None]
         if len(rows) < len(classes):

@@ -166,3 +166,10 @@ def test_mat_is_read_without_scipy(tmp_path, monkeypatch):
     file = write(tmp_path, "mat")
     monkeypatch.setitem(sys.modules, "scipy.io", None)
     assert ClassEmbeddings.from_table(file).names == NAMES
+
+
+def test_names_that_differ_in_a_sign_never_share_a_vector() -> None:
+    one = ClassEmbeddings(("HER2+", "cat"), torch.eye(2))
+    with pytest.raises(DataError, match=r"none for 'HER2-'"):
+        one.aligned_to(("HER2+", "HER2-"))
+    assert one.aligned_to(("her2", "Cat")).vectors.tolist() == [[1.0, 0.0], [0.0, 1.0]]
