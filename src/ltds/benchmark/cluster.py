@@ -91,12 +91,13 @@ def _unpack(archive: bytes, path: Path) -> None:
     """Write the run that a node sent to `path`, whole or not at all; no file in it can end up outside of `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetched-") as folder:
+        run = Path(folder) / "run"
+        run.mkdir()  # permissions as the umask says; those of a temporary folder are for its owner alone
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter="data")
+            files.extractall(run, filter="data")
         if path.exists():  # from an earlier attempt that failed
             shutil.rmtree(path)
-        os.replace(folder, path)
-        Path(folder).mkdir()  # because the end of the block removes it
+        os.replace(run, path)
 
 
 def _ray() -> Any:

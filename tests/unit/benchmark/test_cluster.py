@@ -104,3 +104,24 @@ def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     with pytest.raises(tarfile.OutsideDestinationError):
         _unpack(packed.getvalue(), tmp_path / "runs" / "one")
     assert [p.name for p in tmp_path.rglob("*")] == ["runs"]
+
+
+def test_a_fetched_run_has_the_permissions_that_the_umask_says(tmp_path: Path) -> None:
+    import io
+    import os
+    import tarfile
+
+    sent, packed = tmp_path / "sent", io.BytesIO()
+    sent.mkdir(mode=0o700)
+    (sent / "log.jsonl").write_text("{}\n")
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.add(sent, arcname=".")
+    before = os.umask(0o027)
+    try:
+        _unpack(packed.getvalue(), tmp_path / "runs" / "one")
+        _unpack(packed.getvalue(), tmp_path / "runs" / "one")  # over an earlier attempt
+    finally:
+        os.umask(before)
+    assert (tmp_path / "runs" / "one").stat().st_mode & 0o777 == 0o750
+    assert [p.name for p in (tmp_path / "runs").iterdir()] == ["one"]
+    assert (tmp_path / "runs" / "one" / "log.jsonl").read_text() == "{}\n"
