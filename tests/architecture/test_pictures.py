@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
-
 import pytest
-from repository import ROOT
+from repository import ROOT, benchmark_module
 
-
-def _sources() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("picture_sources", ROOT / "benchmarks" / "picture_sources.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SOURCES = _sources()
+SOURCES = benchmark_module("picture_sources")
 
 
 def test_every_picture_has_a_source() -> None:

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
+from repository import benchmark_module
 
-from repository import ROOT
-
-
-def _record() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("record", ROOT / "benchmarks" / "record.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-RECORD = _record()
+RECORD = benchmark_module("record")
 
 
 def run(seed: int, held_out: str = "x", **settings: object) -> dict[str, object]:

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from repository import ROOT
+from repository import benchmark_module
 
-
-def _tables() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("tables", ROOT / "benchmarks" / "tables.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["tables"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-TABLES = _tables()
+TABLES = benchmark_module("tables")
 WITH_TABLES = [page for page in TABLES.pages() if TABLES.BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
