@@ -11,7 +11,7 @@ import torch
 import ltds
 from conftest import Command
 from ltds.core.installation import Extra, extras, installed_version
-from ltds.core.processor import cores
+from ltds.core.processor import cores, processor_name
 
 METADATA = """Metadata-Version: 2.4
 Name: ltds
@@ -46,7 +46,8 @@ def test_versions_devices_extras_and_places(command: Command, tmp_path: Path, mo
     lines = done.stdout.splitlines()
     assert [line for line in lines if not line.startswith(" ")] == ["Versions", "Devices", "Extras", "Places"]
     assert f"torch {installed_version('torch')}" in done.stdout
-    assert f"CPU: {cores()} cores for this process, of {os.cpu_count()} in the machine" in done.stdout
+    processor = f"{processor_name()} ({torch.backends.cpu.get_cpu_capability()})"
+    assert f"CPU: {processor}, {cores()} cores for this process, of {os.cpu_count()} in the machine" in done.stdout
     assert f"{tmp_path / 'sets'} (1 there; LTDS_DATA)" in done.stdout
     if not torch.cuda.is_available():
         assert "  CUDA: " in done.stdout

@@ -30,7 +30,7 @@ ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 def test_a_root_that_is_no_text(command: Command) -> None:
     refused(command("train", "--set", "data.root=5", "--out", "run"), "Expected data.root to be the path", "but got 5")
     words = ["--data", "x", "--methods", "agg", "--set", "data.root=5", "--out", "grid"]
-    refused(command("benchmark", *words), "Expected data.root to be the path")
+    refused(command("benchmark", *words), "data.root in settings has no effect", "use 'data'")
 
 
 def test_numbers_of_5000_digits(command: Command, toy: Manifest, tmp_path: Path) -> None:

@@ -62,7 +62,8 @@ class Grid(Settings):
                 allowed = where != "settings" and group == "data"  # a variant may be another dataset or domain
                 if not allowed and name in _group(settings, group):
                     raise ValueError(
-                        f"{group}.{name} in {where} has no effect, as the grid sets it for each run: use {instead}"
+                        f"{group}.{name} in {where} has no effect, as the grid sets it for each run: leave it out, and "
+                        f"use '{instead}'"
                     )
         return self
 

@@ -181,6 +181,6 @@ def _interpret(
     probabilities /= probabilities.sum()
     order = np.argsort(-logits, kind="stable")[: max(1, top)]
     classes = tuple((names[c], float(probabilities[c])) for c in order)
-    unknown = threshold is not None and score < threshold
+    unknown = bool(threshold is not None and score < threshold)
     label = UNKNOWN if unknown else classes[0][0]
     return ImagePrediction(label, classes[0][1], float(score), classes, unknown=unknown)

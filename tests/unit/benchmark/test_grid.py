@@ -80,7 +80,7 @@ def test_variants_that_are_the_same_run_are_a_mistake(
 )
 def test_settings_that_the_grid_decides_are_refused(where: str, settings: dict[str, Any], instead: str) -> None:
     tables = {"data": "toy", "methods": ["agg"], where: settings if where == "settings" else {"mine": settings}}
-    with pytest.raises(ConfigError, match=rf"in {where}.* has no effect, .*: use {instead}"):
+    with pytest.raises(ConfigError, match=rf"in {where}.* has no effect, .* use '{instead}'"):
         parse(Grid, tables)
 
 
