@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from ltds.core.array_files import read_arrays
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic, sha256
+from ltds.core.matching import match_names
 from ltds.data.manifest import Manifest
 
 LAYOUT = "Expected layout: an .npz with 'features' (N,D) and 'paths' (N), the paths as in manifest.csv."
@@ -85,17 +85,8 @@ def _rows_by_path(paths: list[str], wanted: Sequence[str], file: Path) -> NDArra
 
     No other wanted path may end so either: A/cat/1.jpg and B/cat/1.jpg are two images, and cat/1.jpg could be any.
     """
-    exact = {path: row for row, path in enumerate(paths)}
-    rows = [exact.get(path) for path in wanted]
-    if None in rows:
-        depth = 1 + min((path.count("/") for path in paths), default=0)
-        counts = Counter(_last_parts(path, depth) for path in paths)
-        wanted_counts = Counter(_last_parts(path, depth) for path in set(wanted))
-        by_end = {_last_parts(path, depth): row for row, path in enumerate(paths)}
-        for i, path in enumerate(wanted):
-            end = _last_parts(path, depth)
-            if rows[i] is None and counts[end] == wanted_counts[end] == 1:
-                rows[i] = by_end[end]
+    depth = 1 + min((path.count("/") for path in paths), default=0)
+    rows = match_names(paths, wanted, lambda path: _last_parts(path, depth))
     missing = [path for path, row in zip(wanted, rows, strict=True) if row is None]
     if missing:
         got = f"none for {len(missing)} of {len(wanted)} images, such as '{missing[0]}'"

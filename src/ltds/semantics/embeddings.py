@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ltds.core.errors import DataError, expected
+from ltds.core.matching import match_names
 from ltds.semantics.tables import read_table
 
 _UNIT = 1e-6
@@ -48,11 +49,7 @@ class ClassEmbeddings:
         ("grizzly+bear", "Grizzly_bear", "grizzly bear"), where only one name on each side is meant: HER2+ and HER2- are
         two classes.
         """
-        exact = {name: i for i, name in enumerate(self.names)}
-        stored, asked = (Counter(map(_plain, names)) for names in (self.names, classes))
-        unique = {name for name, count in stored.items() if count == 1 and asked[name] <= 1}
-        loose = {_plain(name): i for i, name in enumerate(self.names) if _plain(name) in unique}
-        matches = [exact.get(name, loose.get(_plain(name))) for name in classes]
+        matches = match_names(self.names, classes, _plain)
         rows = [i for i in matches if i is not None]
         if len(rows) < len(classes):
             missing = [name for name, i in zip(classes, matches, strict=True) if i is None]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ltds.core.errors import ConfigError, DataError, expected, nearest
+from ltds.core.matching import match_names
 
 SEPARATORS = r"[\s+_\-,/()]+"
 WORDNET_ID = r"(?<=\w)\s*\(n\d{8}\)$"
@@ -54,9 +54,9 @@ def read_descriptions(file: Path, classes: Iterable[str]) -> dict[str, str]:
         raise DataError(expected(f"'{file}'", rule, f"'{','.join(columns)}'", remedy))
     exact = {(row["class"] or "").strip(): (row["description"] or "").strip() for row in rows}
     classes = list(classes)
-    described, asked = (Counter(map(_plain, names)) for names in (exact, classes))
-    loose = {_plain(name): text for name, text in exact.items() if described[_plain(name)] == asked[_plain(name)] == 1}
-    found = {name: exact.get(name) or loose.get(_plain(name), "") for name in classes}
+    texts = list(exact.values())
+    matches = match_names(list(exact), classes, _plain)
+    found = {name: "" if i is None else texts[i] for name, i in zip(classes, matches, strict=True)}
     missing = [name for name, text in found.items() if not text]
     if missing:
         remedy = f"Add lines for them to '{file}'."
