@@ -17,7 +17,7 @@ from ltds.data.build.source import first_few, require_files
 from ltds.data.decode import decode
 from ltds.data.prefetch import prefetch
 
-PROBE = 32  # pixels: a JPEG is read to its end at any size, and fastest at a small one
+_PROBE = 32  # pixels: a JPEG is read to its end at any size, and fastest at a small one
 
 MakePlan = Callable[[Collection[str]], Plan]
 """A function that makes a plan without the given images if it draws splits at random; lists keep theirs."""
@@ -51,18 +51,19 @@ def _unchecked(plan: Plan, checked: Collection[str]) -> Iterator[str]:
     return (name for name in plan.images() if name not in checked)
 
 
+def damage(file: Path) -> str | None:
+    """Why an image cannot be decoded; None if it can."""
+    try:
+        decode(file, _PROBE)
+    except DataError as error:
+        return str(error).split(", but got ", 1)[-1].split(". ")[0]
+    return None
+
+
 def _problems(names: Callable[[], Iterator[str]], source: Path, progress: Progress) -> dict[str, str]:
     """Why each of these images cannot be decoded, for those that cannot."""
-
-    def problem(name: str) -> str | None:
-        try:
-            decode(source / name, PROBE)
-        except DataError as error:
-            return str(error).split(", but got ", 1)[-1].split(". ")[0]
-        return None
-
     threads = cores()
-    results = prefetch(problem, names(), threads=threads, window=4 * threads)
+    results = prefetch(lambda name: damage(source / name), names(), threads=threads, window=4 * threads)
     problems: dict[str, str] = {}
     with closing(results), progress.track("Checking images", sum(1 for _ in names())) as advance:
         for name, reason in zip(names(), results, strict=True):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.data.build.images import PROBE
+from ltds.data.build.images import damage
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import LINK, digests, images_below
 from ltds.data.datasets import BUILDERS, folder, lists
@@ -21,7 +21,6 @@ from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.lists import ListsConfig
 from ltds.data.datasets.opening import data_home, holds_images, open_dataset, require_path
-from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
 
 FEWEST_TEST = 10  # test images of a pair that are never cut
@@ -155,15 +154,7 @@ def _is_outdated(out: Path) -> bool:
 
 def _lacks_repaired(built: Manifest) -> bool:
     """Whether an image that was left out because it was damaged can be decoded now."""
-    return any(_can_be_decoded(built.root / LINK / path) for path in built.provenance.get("left_out", {}))
-
-
-def _can_be_decoded(file: Path) -> bool:
-    try:
-        decode(file, PROBE)
-    except DataError:
-        return False
-    return True
+    return any(damage(built.root / LINK / path) is None for path in built.provenance.get("left_out", {}))
 
 
 def _is_usable(out: Path, source: Path, is_same: Callable[[Manifest], bool]) -> bool:
