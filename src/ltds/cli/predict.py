@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SHOWN = 20  # rows of the table on the screen
 NAMED = 10  # images that could not be read
 
+TOP, BATCH_SIZE = 5, 64  # as long as the user says nothing else
+
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Run directory, or folder that 'ltds export' wrote as safetensors.")],
@@ -29,7 +31,7 @@ def predict(
         Path | None,
         typer.Option(help="File to write: .csv, .jsonl (a line of JSON for each image) or .png (images with labels)."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many of the most probable classes to list.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="How many of the most probable classes to list.")] = TOP,
     threshold: Annotated[
         float | None, typer.Option(help="Score below which to say 'unknown' (default: the model's own).")
     ] = None,
@@ -53,7 +55,7 @@ def predict(
         Path | None,
         typer.Option(help="Dataset that the model was trained on, for --nearest, if it was moved after training."),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = BATCH_SIZE,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     trust: Annotated[
         list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
@@ -91,11 +93,11 @@ def predict(
     SCREEN.say(_unknown_rule(loaded, threshold))
     if out is None:
         more = _changed(  # all that the file depends on
-            ("--top", top, 5),
+            ("--top", top, TOP),
             ("--threshold", threshold, None),
             ("--nearest", nearest, 0),
             ("--data", data, None),
-            ("--batch-size", batch_size, 64),
+            ("--batch-size", batch_size, BATCH_SIZE),
             ("--device", device, "auto"),
             *(("--trust", module, None) for module in trust or ()),
         )
