@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ltds.reporting.collection import collect
 from ltds.reporting.cost import cost_of
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.paper.tables import METRIC_KEYS, RESULTS, preset_averages
+from ltds.reporting.paper.tables import METRIC_KEYS, RESULTS, paper_preset, preset_averages
 from ltds.reporting.result_table import Column, TableCell, cell_of, detail_group
 
 SHOWN = ("Acc-U", "Acc", "H")
@@ -57,7 +58,8 @@ def table(dataset: Dataset, number: str, costs: dict[str, Any]) -> list[str]:
     names = [f"{dataset.name} {m}" for m in SHOWN] + [f"paper's table {number}: {m}" for m in SHOWN]
     lines = [f"| Method | {' | '.join(names)} | seeds | parameters | cost |", "|:--|" + "--:|" * (len(names) + 3)]
     for label in sorted(dataset.rows, key=lambda label: -(mine["Acc-U"][label].mean or 0)):
-        printed = [f"{theirs[m][label]:.1f}" if label in theirs[m] else "" for m in SHOWN]
+        name = paper_preset(label)
+        printed = [f"{theirs[m][name]:.1f}" if name in theirs[m] else "" for m in SHOWN]
         parameters, _ = cost_of(dataset.rows[label]).texts(missing="")
         cost = f"{costs[label]['run_in_runs_of_agg']:.1f}" if label in costs else ""
         facts = [str(mine["Acc"][label].seeds), parameters, cost]
@@ -68,15 +70,16 @@ def table(dataset: Dataset, number: str, costs: dict[str, Any]) -> list[str]:
 def orders(dataset: Dataset, number: str) -> list[str]:
     lines = []
     for metric in SHOWN:
-        mine = {label: c.mean for label, c in ours(dataset, metric).items() if c.mean is not None}
-        found = agreement(mine, preset_averages(number, metric))
-        lines += [_correlation(metric, found), *(_swaps(found))]
+        mine = {paper_preset(label): c.mean for label, c in ours(dataset, metric).items() if c.mean is not None}
+        theirs = preset_averages(number, metric)
+        found = agreement(mine, theirs)
+        lines += [_correlation(metric, found), *_swaps(found), *_missing(theirs.keys() - mine.keys())]
     return lines
 
 
 def _correlation(metric: str, found: Agreement) -> str:
     if found.spearman is None or found.kendall is None:
-        return f"- **{metric}**: fewer than three methods in both tables."
+        return f"- **{metric}**: no correlation: {len(found.methods)} methods are in both tables, or all are equal."
     return (
         f"- **{metric}**: Spearman {found.spearman:.2f}, Kendall {found.kendall:.2f} over {len(found.methods)} "
         f"methods. {len(found.swaps)} pairs stand in another order, the most different:"
@@ -88,6 +91,10 @@ def _swaps(found: Agreement) -> list[str]:
         f"  - {s.better} above {s.worse} by {s.ours:.1f} here, below it by {-s.theirs:.1f} in the paper"
         for s in found.swaps[:SWAPS]
     ]
+
+
+def _missing(methods: Collection[str]) -> list[str]:
+    return [f"  - only in the paper: {', '.join(sorted(methods))}"] if methods else []
 
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@
     python benchmarks/record.py digits=runs/digits --first data ...               # rows are datasets, over all methods
     python benchmarks/record.py runs/more-seeds --keep ...                        # add to the runs that --out has
 
-Every run is kept with its seed, commit, numbers of images, validation, all metrics and the settings that differ.
+Every run is kept with its seed, commit, numbers of images, validation, all metrics and the settings that differ. Runs
+that differ in more than their seed, or whose metrics were computed by other rules, are refused in one row.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import platform
 from collections import Counter
@@ -20,6 +22,7 @@ from typing import Any
 
 import torch
 
+from ltds.core.added import as_before
 from ltds.core.files import write_json
 from ltds.reporting.collection import collect
 from ltds.reporting.run import Run
@@ -41,9 +44,16 @@ def facts(run: Run, row: str) -> dict[str, Any]:
         "known_images": held_out.get("known_images"),
         "open_images": held_out.get("open_images"),
         "knows_open_names": run.knows_open_names,
+        "metrics_version": whole["version"],
+        "features_sha256": _sha256(str(run.settings().get("data.features", ""))),
         "validation": {"accuracy": (whole["validation"] or {}).get("accuracy"), "step": step},
         "summary": run.metrics.summary,
     }
+
+
+def _sha256(file: str) -> str | None:
+    """Of a file of features, as long as it is there: its name alone does not say which features it has."""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file and Path(file).is_file() else None
 
 
 def settings_of(run: Run) -> dict[str, Any]:
@@ -74,13 +84,21 @@ def cell(run: dict[str, Any]) -> tuple[Any, ...]:
 
 def different(rows: list[dict[str, Any]]) -> str:
     """Where runs that differ in more than their seed would become one row: which one, and in what; "" for none."""
-    first: dict[tuple[Any, ...], dict[str, Any]] = {}
+    known: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in rows:
-        settings, place = run["settings"], cell(run)[:-1]
-        other = first.setdefault(place, settings)
-        names = [name for name in settings.keys() | other.keys() if settings.get(name) != other.get(name)]
-        if names:
+        place = cell(run)[:-1]
+        other = known.setdefault(place, {})
+        settings = {name: value for name, value in run["settings"].items() if not as_before(name, value)}
+        if settings != other.setdefault("settings", settings):
+            names = settings.keys() ^ other["settings"].keys()
+            names |= {
+                name for name in settings.keys() & other["settings"].keys() if settings[name] != other["settings"][name]
+            }
             return f"{place} differ in {', '.join(sorted(names)[:5])}"
+        for fact in ("metrics_version", "features_sha256"):
+            value = run.get(fact)  # older records have none
+            if value is not None and value != other.setdefault(fact, value):
+                return f"{place} differ in {fact}"
     return ""
 
 
@@ -122,10 +140,10 @@ def main() -> None:
     twice = [name for name, count in Counter(map(cell, rows)).items() if count > 1]
     if twice:
         parser.error(f"several runs of {twice[0]}: give each kind of run a row of its own (NAME=FOLDER)")
-    if problem := different(rows):
-        parser.error(f"the runs of {problem}: give each kind of run a row of its own (NAME=FOLDER)")
     new = set(map(cell, rows))
     older = [run for run in recorded(words.out) if cell(run) not in new] if words.keep else []
+    if problem := different(rows + older):
+        parser.error(f"the runs of {problem}: give each kind of run a row of its own (NAME=FOLDER)")
     result = study(rows + older, words.what, words.command)
     write_json(words.out, result)
     print(f"{words.out}: {len(rows)} runs, {len(older)} kept from before")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import statistics
 from collections import defaultdict
@@ -39,6 +40,7 @@ NOT_IN_REPORTS = {
     "h_u_softmax5": "H-U 5th percentile",
     "h_u_best": "H-U best possible",
 }
+INTERVAL = "Intervals: none for one seed, too narrow for few domains ([statistics](DOCS/statistics.md))."
 Cell = tuple[str, str, int]  # dataset, held-out domain, seed
 
 
@@ -72,6 +74,19 @@ class Study:
             for run in self.runs
             if run["row"] == row and run["summary"].get(metric) is not None
         }
+
+    def whole_seeds(self, row: str) -> Study:
+        """Without the runs of this row whose seed lacks a held-out domain; all of them if every seed does.
+
+        What a table shows of the row then rests on the same runs: its averages, domains and differences agree.
+        """
+        has: dict[int, set[tuple[str, str]]] = defaultdict(set)
+        for run in self.runs:
+            if run["row"] == row:
+                has[run["seed"]].add((run["data"], run["held_out"]))
+        needed = set().union(*has.values())
+        whole = {seed for seed, places in has.items() if places == needed} or set(has)
+        return Study(self.name, [run for run in self.runs if run["row"] != row or run["seed"] in whole])
 
     def average(self, row: str, metric: str) -> tuple[float | None, float | None, int]:
         """Mean over the held-out domains; its standard deviation over seeds; the seeds that have all domains.
@@ -116,6 +131,8 @@ def table(study: Study, options: dict[str, str]) -> str:
     given = options["rows"].split(",") if options.get("rows") else []
     if compared:
         study = study.only(given or study.rows())
+        for row in given or study.rows():
+            study = study.whole_seeds(row)
     rows = given or study.rows()  # the best first, by what the table shows
     heads, texts = _by_domain(study, rows, columns) if options.get("by") else _averages(study, rows, columns, compared)
     if options.get("against"):
@@ -133,7 +150,8 @@ def table(study: Study, options: dict[str, str]) -> str:
     names = {row: f"`{row}`" for row in rows}
     informed = [names[row] for row in rows if compared and study.knows_open_names(row)]
     lines += [f"| {marked(names[row], informed)} | {' | '.join(texts[row])} |" for row in rows]
-    return "\n".join([*lines, "", _sizes(study, rows), *([KNOWS_NAMES] if informed else []), ""])
+    notes = [INTERVAL] if options.get("against") else []
+    return "\n".join([*lines, "", " ".join([_sizes(study, rows), *notes]), *([KNOWS_NAMES] if informed else []), ""])
 
 
 def _averages(
@@ -178,7 +196,9 @@ def _difference(study: Study, reference: str, row: str, metric: str) -> str:
     found = paired_difference(groups)
     if found is None:
         return ""
-    interval = "" if found.low is None or found.high is None else f" ({found.low:+.1f} to {found.high:+.1f})"
+    seeds = max(map(len, groups.values()))  # one seed says nothing about other seeds
+    known = seeds > 1 and found.low is not None and found.high is not None
+    interval = f" ({found.low:+.1f} to {found.high:+.1f})" if known else ""
     return f"{found.mean:+.1f}{interval}"
 
 
@@ -223,14 +243,14 @@ def _range(counts: Iterable[int | None]) -> str:
 
 def written(page: Path) -> str:
     """The page with all of its tables written again."""
-    to_results = (
-        "results" if page.parent == ROOT else "/".join([".."] * len(page.relative_to(ROOT).parts[:-1])) + "/results"
-    )
+    links = {"RESULTS": ROOT / "results", "DOCS": ROOT / "docs"}
 
     def again(block: re.Match[str]) -> str:
         name, *pairs = block["words"].split()
         options = dict(pair.split("=", 1) for pair in pairs)
-        text = table(Study.read(name), options).replace("RESULTS/", f"{to_results}/")
+        text = table(Study.read(name), options)
+        for place, folder in links.items():
+            text = text.replace(f"({place}/", f"({os.path.relpath(folder, page.parent)}/".replace("(./", "("))
         return f"<!-- table: {block['words']} -->\n{text}<!-- end of table -->"
 
     return BLOCK.sub(again, page.read_text(encoding="utf-8"))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 from repository import benchmark_module
 
 RECORD = benchmark_module("record")
@@ -15,3 +20,29 @@ def test_seeds_of_one_row_have_the_same_settings() -> None:
     assert RECORD.different([run(0, lr=0.1), run(1, lr=0.1), run(0, "y", lr=0.2)]) == "", "another dataset or domain"
     problem = RECORD.different([run(0, lr=0.1, width=8), run(1, lr=0.2)])
     assert problem == "('agg', 'd', 'x') differ in lr, width"
+
+
+def test_settings_that_came_later_are_as_before() -> None:
+    assert RECORD.different([run(0, lr=0.1), run(1, lr=0.1, **{"backbone.frozen": 0})]) == ""
+    assert "backbone.frozen" in RECORD.different([run(0, lr=0.1), run(1, lr=0.1, **{"backbone.frozen": 3})])
+
+
+def test_other_rules_or_features_are_another_row() -> None:
+    first, second = run(0, lr=0.1) | {"metrics_version": 4}, run(1, lr=0.1) | {"metrics_version": 5}
+    assert RECORD.different([first, second]) == "('agg', 'd', 'x') differ in metrics_version"
+    assert RECORD.different([run(2, lr=0.1), first]) == "", "an older record does not say"
+    first, second = run(0) | {"features_sha256": "a"}, run(1) | {"features_sha256": "b"}
+    assert RECORD.different([first, run(3), second]) == "('agg', 'd', 'x') differ in features_sha256"
+
+
+def test_runs_of_an_earlier_record_are_compared_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "record.json"
+    older = {"settings": {"lr": 0.3}, "runs": [run(1) | {"commit": "1"}]}
+    out.write_text(json.dumps(older), encoding="utf-8")
+    monkeypatch.setattr(RECORD, "collect", lambda folders: SimpleNamespace(problems=[], runs=[]))
+    monkeypatch.setattr(RECORD, "rows_of", lambda named: [run(0, lr=0.1)])
+    words = ["record.py", "runs", "--what", "w", "--command", "c", "--keep", "--out", str(out)]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit):
+        RECORD.main()
+    assert json.loads(out.read_text(encoding="utf-8")) == older

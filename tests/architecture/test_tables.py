@@ -70,6 +70,23 @@ def test_an_average_never_rests_on_fewer_domains_than_the_row_has() -> None:
     assert TABLES.table(TABLES.Study("s", more), {"columns": "acc_u"}).splitlines()[2] == "| `agg` | **90.0** | 1 |"
 
 
+def test_a_row_rests_on_the_seeds_that_have_every_domain() -> None:
+    """A seed without all domains is in no number of its row; one seed has no interval."""
+    shared = {"data": "d", "commit": "1", "known_images": 9, "open_images": 0}
+    numbers = {("a", "x"): [0.5, 0.5], ("a", "y"): [0.7, 0.7], ("b", "x"): [0.4, 0.9], ("b", "y"): [0.6]}
+    runs = [
+        {**shared, "row": row, "held_out": domain, "seed": seed, "summary": {"acc_u": value}}
+        for (row, domain), values in numbers.items()
+        for seed, value in enumerate(values)
+    ]
+    lines = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u", "against": "a"}).splitlines()
+    assert lines[3] == "| `b` | 50.0 | 1 | +10.0 |"
+    assert lines[5].startswith("6 runs;")
+    assert "[statistics](DOCS/statistics.md)" in lines[5]
+    by_domain = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u", "by": "held_out"}).splitlines()
+    assert by_domain[3] == "| `b` | 40.0 | 60.0 | 50.0 |"
+
+
 def test_values_that_are_printed_alike_are_all_best() -> None:
     shared = {"data": "d", "held_out": "x", "seed": 0, "commit": "1", "known_images": 9, "open_images": 0}
     runs = [{**shared, "row": row, "summary": {"acc_u": value}} for row, value in (("a", 0.50012), ("b", 0.50008))]

@@ -1,0 +1,27 @@
+"""benchmarks/against_paper.py: methods in their form for training from scratch belong to the paper's rows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from repository import benchmark_module
+
+AGAINST = benchmark_module("against_paper")
+
+
+def test_forms_for_training_from_scratch_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    means = {"agg": 30.0, "bsce": 40.0, "ltds": 50.0, "daml-scratch": 20.0, "isda": 10.0}
+    monkeypatch.setattr(AGAINST, "ours", lambda dataset, metric: {m: SimpleNamespace(mean=v) for m, v in means.items()})
+    lines = AGAINST.orders(SimpleNamespace(), "2")
+    assert "over 4 methods" in lines[0], "isda is not in the paper's table"
+    missing = next(line for line in lines if "only in the paper" in line)
+    assert "cumix" in missing
+    assert "daml," not in missing
+
+
+def test_equal_numbers_have_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        AGAINST, "ours", lambda dataset, metric: {m: SimpleNamespace(mean=1.0) for m in ("agg", "bsce", "ltds")}
+    )
+    assert "no correlation: 3 methods are in both tables, or all are equal" in AGAINST.orders(SimpleNamespace(), "2")[0]
