@@ -79,12 +79,13 @@ def test_methods_are_compared_on_a_folder(command: Command, photos: Path, tmp_pa
     words = ["benchmark", "--data", "my photos", "--methods", "agg,bsce", "--held-out", "site 0", "--seeds", "0"]
     settings = ["--out", "c", "--jobs", "1", *SHORT[:-2], "--set", "run.device=cpu"]
     refused(command(*words, *settings), "Or add --plan, which builds the dataset")
-    done = command(*words, *settings, "--plan")
+    done = command(*words, *settings, "--plan", "--set", "averaging.start=0.5")
     assert done.returncode == 0, done.stderr
     assert "Chosen for the images of my photos, for all runs" in done.stderr
     runs = [RunDirectory(path) for path in (tmp_path / "c" / "runs").iterdir()]
     assert [run.done for run in runs] == [True, True]
-    assert {run.read_config()["averaging"]["name"] for run in runs} == {"ema"}
+    averaging = [run.read_config()["averaging"] for run in runs]
+    assert [(a["name"], a["start"]) for a in averaging] == [("ema", 0.5)] * 2
 
 
 def test_a_check_that_finds_problems_exits_with_1(command: Command, photos: Path) -> None:

@@ -86,7 +86,9 @@ def benchmark(
     if plan:
         from ltds.data.datasets.raw import open_or_build
         from ltds.planning.comparison import plan_comparison
+        from ltds.planning.implied import with_implied_names
 
+        wanted = wanted.model_copy(update={"settings": with_implied_names(wanted.settings)})
         chosen = partial(plan_comparison, progress=SCREEN, say=SCREEN.say)
         cells = cells_of(wanted, folder, partial(open_or_build, progress=SCREEN), trusted, SCREEN.say, chosen)
     else:

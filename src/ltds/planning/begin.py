@@ -17,9 +17,9 @@ from ltds.engine.config import RunConfig, resolve
 from ltds.engine.recipe_line import recipe_line
 from ltds.engine.start import create_run
 from ltds.planning.choices import RunPlan
-from ltds.planning.choose import with_averaging_named
 from ltds.planning.duration import say_duration
 from ltds.planning.facts import hardest_task
+from ltds.planning.implied import with_implied_names
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
 from ltds.planning.series import FILE, RunSeries, estimated_domains
 
@@ -49,7 +49,7 @@ def begin_run(
         )
     given = merge(*layers)
     if is_planned(manifest):
-        given = with_averaging_named(given)
+        given = with_implied_names(given)
     settled = resolve(given, _folder(manifest), dataset=manifest, trust=trust)  # refuses mistakes at once
     held_out = settled.data.held_out or None
     domains = estimated_domains(estimate, held_out, manifest) if estimate != "none" else []

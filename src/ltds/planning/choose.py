@@ -36,7 +36,7 @@ def choose_method(facts: DatasetFacts, embeddings: str) -> tuple[str, str]:
 
 def choose_size(facts: DatasetFacts, given: Given, learning: Learning, on_cpu: bool) -> Choice | None:
     data = given.get("data", {})
-    if learning == "features":
+    if learning in ("features", "stages"):  # of a size that comes with the network
         return None
     settings: dict[str, Any] = {}
     if "scale" not in data.get("augmentation", {}):
@@ -63,7 +63,7 @@ def choose_stem(size: int) -> dict[str, Any]:
 def choose_batch(facts: DatasetFacts, given: Given, times: int, learning: Learning, on_cpu: bool) -> Choice | None:
     if "batch_size" in given.get("data", {}):
         return None
-    usual = BATCH_FEATURES if learning == "features" else BATCH_CPU if on_cpu else BATCH_GPU
+    usual = BATCH_FEATURES if learning in ("features", "stages") else BATCH_CPU if on_cpu else BATCH_GPU
     most = max(2, facts.smallest_domain // times)
     reason = f"of each of {facts.sources} source domains in a step"
     if most < usual:
@@ -103,13 +103,14 @@ def choose_averaging(given: Given, steps: int, learning: Learning) -> Choice | N
     """A moving average of the weights.
 
     On features the last average is kept, which was better in unseen domains than the best validated one, by 2 points
-    of accuracy, in a comparison inside the sources of PACS-ODG (docs/datasets.md).
+    of accuracy, in a comparison inside the sources of PACS-ODG (docs/datasets.md). So it is for the last stage, which
+    was measured with the settings for features.
     """
     settings = averaging_settings(given, steps)
     if settings is None:
         return None
     decay = settings.get("averaging.decay") or given["averaging"]["decay"]
-    if learning == "features" and not set(given.get("schedule", {})) & {"keep", "patience"}:
+    if learning in ("features", "stages") and not set(given.get("schedule", {})) & {"keep", "patience"}:
         settings["schedule.keep"] = "last"
     reason = "the average of the last weights is steadier than the last ones alone"
     return Choice("averaging", settings, f"ema, decay {decay:g}", reason) if settings else None
@@ -127,18 +128,12 @@ def averaging_settings(given: Given, steps: int) -> dict[str, Any] | None:
     return {name: value for name, value in suited.items() if name.split(".")[1] not in own}
 
 
-def with_averaging_named(given: dict[str, Any]) -> dict[str, Any]:
-    """The user's settings; where they set how the planned average is made and not its name, with the name."""
-    if not given.get("averaging") or "averaging.name" not in (averaging_settings(given, 1) or {}):
-        return given
-    return merge({"averaging": {"name": "ema"}}, given)
-
-
-# Features, and a pretrained network's inner_lr and augmentation: as measured on PACS (docs/datasets.md). Its
-# temperature was chosen on source validation of 654 images of PACS, 100 steps: 77.6 % with 0.2, 65.4 % with 1/30. From
-# scratch: docs/bestiary.md.
+# Features, the last stage, and a pretrained network's inner_lr and augmentation: as measured on PACS
+# (docs/datasets.md). Its temperature was chosen on source validation of 654 images of PACS, 100 steps: 77.6 % with 0.2,
+# 65.4 % with 1/30. From scratch: docs/bestiary.md.
 SUITED: dict[Learning, dict[str, Any]] = {
     "features": {"inner_lr": 0.01, "weights.augmentation": 0.0},
+    "stages": {"joint_forward": True, "inner_lr": 0.01, "weights.augmentation": 0.0},
     "pretrained": {"joint_forward": True, "inner_lr": 0.01, "weights.augmentation": 0.0, "temperature": 0.2},
     "scratch": {"temperature": 0.2},
 }

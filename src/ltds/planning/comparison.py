@@ -59,7 +59,8 @@ def plan_comparison(
     choices = shared_choices(facts, given, network, batches, on_cpu)
     first = next(iter(tables.values()))
     _, config = settle_plan(manifest, first, choices, None, network.learning)
-    length = steps_choice(given, wanted_steps(facts, given, config, network.learning), "enough for these images")
+    steps = wanted_steps(facts, given, config.data.batch_size, network.learning)
+    length = steps_choice(given, steps, "enough for these images")
     plan, _ = settle_plan(manifest, first, choices, length, network.learning)
     of_methods = {name: settings_of_method(manifest, name, table, network.learning) for name, table in tables.items()}
     lines = plan.lines() + [f"  {name}: {_listed(settings)}" for name, settings in of_methods.items() if settings]

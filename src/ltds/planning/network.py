@@ -1,4 +1,4 @@
-"""Which network a plan trains: a pretrained one, its features computed once, or one from scratch."""
+"""Which network a plan trains: a pretrained one, its last stage, a small one on its features, or one from scratch."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from ltds.nn.backbones import ADAPTER, BackboneSettings, build_backbone
 from ltds.nn.efficientnet import NETWORK, WEIGHTS
 from ltds.planning.choices import Choice, Given
 from ltds.planning.duration import say_duration
+from ltds.planning.stages import StageWork, measure_stages, stage_choice
 
-Learning = Literal["features", "pretrained", "scratch"]  # what is trained: on features, a pretrained net, a new one
+# What is trained: a small network on features, the last stage of a pretrained network, all of it, or a new network.
+Learning = Literal["features", "stages", "pretrained", "scratch"]
 NAME = "efficientnet-lite0"
 SIZES = (224, 160, 128, 96)  # of the images for features, the best first
 SHARE = 0.6  # of the budget, at most, for the features
-CLEARLY = 0.8  # of that share, at most, to replace smaller ones: the measured pace varies
+CLEARLY = 0.8  # of a time, at most, for something better that takes longer: the measured pace varies
 IMAGES = 8  # that are measured
 COMPARED = "compared.txt"  # beside the features: the size at which comparisons use them
 ON_IMAGES = (
@@ -60,12 +62,14 @@ def choose_network(
     on_cpu: bool,
     images: bool = False,
     repeatable: bool = False,
+    stage_work: StageWork | None = None,
     progress: Progress = SILENT,
     say: Callable[[str], None] = lambda line: None,
 ) -> ChosenNetwork:
     """Without a GPU, a small network on features that a pretrained one computes once: better than few steps of the
-    whole network, and much quicker (docs/datasets.md has the numbers). With a GPU, or for a method that needs
-    `images`, the pretrained network itself. `repeatable`: the same choice again later, whatever the time then allows.
+    whole network, and much quicker (docs/datasets.md has the numbers). Where the time also allows the `stage_work`, the
+    last stage of the pretrained network, which is better still. With a GPU, or for a method that needs `images`, the
+    pretrained network itself. `repeatable`: the same choice again later, whatever the time then allows.
     """
     data, own = given.get("data", {}), given.get("backbone", {})
     if data.get("features"):
@@ -78,6 +82,8 @@ def choose_network(
     if OF_RESNETS & own.keys():
         return ChosenNetwork(_from_scratch("the pretrained network has no such setting of the backbone"), "scratch")
     if on_cpu and not images and not any(name in data for name in ON_IMAGES) and not INSIDE & own.keys():
+        if stage_work is not None and measure_stages(NAME).seconds(stage_work) <= CLEARLY * budget:
+            return ChosenNetwork(stage_choice(NAME), "stages")
         return _on_features(manifest, budget, repeatable, progress, say)
     settings = {"backbone.name": NAME, "backbone.weights": "imagenet"}
     choice = Choice("network", settings, f"{NAME}, pretrained", "its ImageNet weights are installed here")

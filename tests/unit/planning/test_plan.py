@@ -18,7 +18,7 @@ from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.planning import choose, class_texts, network, plan
+from ltds.planning import choose, class_texts, network, plan, stages
 from ltds.planning.choices import Choice, RunPlan
 from ltds.planning.duration import parse_duration, say_duration
 from ltds.planning.facts import DatasetFacts, dataset_facts
@@ -326,6 +326,61 @@ def test_what_is_trained(
 ) -> None:
     monkeypatch.setattr(network, "find_spec", lambda name: name)
     assert network.choose_network(toy, given, 600, on_cpu=on_cpu).learning == learning
+
+
+@pytest.mark.parametrize(
+    ("method", "images", "pays"),
+    [("", 2000, True), ("ltds", 2000, True), ("ltds", 1999, False), ("daml", 2000, False), ("epi-fcr", 2000, False)],
+)
+def test_the_work_of_a_last_stage(toy: Manifest, method: str, images: int, pays: bool) -> None:
+    facts = replace(dataset_facts(toy, "wax"), images=images)
+    given: dict[str, Any] = {"data": {"batch_size": 4}, "method": {"name": method} if method else {}}
+    work = plan._stage_work(toy, facts, given, runs=7)
+    train, val, test = (len(toy.rows(split)) for split in ("train", "val", "test"))
+    steps = 5 * 2000 // (2 * 4)  # five passes over the images of two sources
+    expected = stages.StageWork(len(toy) + 3 * train, 7 * steps * 2 * 4, 7 * (11 * val + test))
+    assert work == (expected if pays else None)  # daml and epi-fcr take several passes in a step
+    assert stages.StagePace(0.1, 0.01, 0.001).seconds(stages.StageWork(10, 200, 5000)) == pytest.approx(1 + 2 + 5)
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed", "learning"),
+    [({}, 1.0, "stages"), ({}, 0.7, "features"), ({"data": {"features": "x.npz"}}, 1.0, "features")],
+)
+def test_the_last_stage_is_trained_where_the_time_allows(
+    toy: Manifest, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], allowed: float, learning: str
+) -> None:
+    monkeypatch.setattr(network, "find_spec", lambda name: name)
+    monkeypatch.setattr(network, "measure_stages", lambda name: stages.StagePace(0.1, 0.1, 0.1))
+    monkeypatch.setattr(network, "_computed_size", lambda *arguments: 224)
+    work = stages.StageWork(100, 600, 100)  # 80 seconds, of 80 % of the budget
+    chosen = network.choose_network(toy, given, 100 * allowed + 1e-9, on_cpu=True, stage_work=work)
+    assert chosen.learning == learning
+    without = network.choose_network(toy, given, 1e9, on_cpu=True)  # a comparison must not depend on the time
+    assert without.learning == "features"
+
+
+def test_a_planned_last_stage_learns(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("efficientnet_lite_pytorch", reason="needs the extra 'efficientnet'")
+    monkeypatch.setattr(plan, "ENOUGH_FOR_A_STAGE", 10)
+    said: list[str] = []
+    settings = {"schedule.epochs": 1, "schedule.steps_per_epoch": 2, "run.threads": 1}
+    arguments: dict[str, Any] = {"method": "bsce", "device": "cpu", "budget": "1h", "settings": settings}
+    run = ltds.train("photos", held_out="night", say=said.append, **arguments)
+    config = run.read_config()
+    assert (config["backbone"]["frozen"], config["data"]["size"], config["data"]["cached_variants"]) == (3, 160, 4)
+    assert config["schedule"]["keep"] == "last"
+    assert any("last stage, 160 px" in line for line in said)
+    assert not any("Computing features" in line for line in said)
+    assert len(ltds.load_model(run.path, device="cpu").predict(["photos/day/ant/0.png"])) == 1
+
+
+def test_frozen_stages_alone_leave_the_network_to_the_plan(photos: Path) -> None:
+    pytest.importorskip("efficientnet_lite_pytorch", reason="needs the extra 'efficientnet'")
+    settings = {"schedule.epochs": 1, "schedule.steps_per_epoch": 1, "run.threads": 1, "backbone.frozen": 4}
+    run = ltds.train("photos", held_out="night", method="agg", device="cpu", settings=settings)
+    backbone = run.read_config()["backbone"]
+    assert (backbone["name"], backbone["weights"], backbone["frozen"]) == ("efficientnet-lite0", "imagenet", 4)
 
 
 def test_half_precision_is_for_gpus() -> None:
