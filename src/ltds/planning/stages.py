@@ -43,11 +43,9 @@ def stage_choice(name: str) -> Choice:
         "backbone.name": name,
         "backbone.weights": "imagenet",
         "backbone.frozen": FROZEN,
-        "data.size": SIZE,
-        "data.cached_variants": VARIANTS,
     }
     why = "no GPU here, but time: the first stages are computed once, the last one learns, which beats fixed features"
-    return Choice("network", settings, f"{name}, last stage, {SIZE} px", why)
+    return Choice("network", settings, f"{name}, last stage", why)
 
 
 def measure_stages(name: str) -> StagePace:

@@ -125,6 +125,9 @@ def test_what_the_user_gives_is_not_chosen() -> None:
     }
     assert choose.choose_size(FACTS, given, "scratch", True) is None
     assert choose.choose_size(FACTS, {}, "features", True) is None
+    crops = choose.choose_size(FACTS, {"data": {"size": 96}}, "stages", True)
+    assert crops is not None
+    assert (crops.settings, crops.shown) == ({"data.cached_variants": 4}, "96 pixels")
     assert choose.choose_batch(FACTS, given, 1, "scratch", True) is None
     assert choose.choose_optimizer(given, "pretrained") is None
     assert choose.choose_averaging(given, 100, "features") is None
@@ -316,6 +319,7 @@ def test_without_the_extras_no_embeddings_and_no_pretrained_network(
     [
         ({"data": {"features": "x.npz"}}, True, "features"),
         ({"backbone": {"name": "resnet18", "weights": "x.pth"}}, True, "pretrained"),
+        ({"backbone": {"name": "resnet18", "weights": "x.pth", "frozen": 2}}, True, "stages"),
         ({"backbone": {"name": "tiny"}}, True, "scratch"),
         ({}, False, "pretrained"),
         ({"data": {"size": 64}}, True, "pretrained"),  # whoever names a size wants to train on images
@@ -370,17 +374,25 @@ def test_a_planned_last_stage_learns(photos: Path, monkeypatch: pytest.MonkeyPat
     config = run.read_config()
     assert (config["backbone"]["frozen"], config["data"]["size"], config["data"]["cached_variants"]) == (3, 160, 4)
     assert config["schedule"]["keep"] == "last"
-    assert any("last stage, 160 px" in line for line in said)
+    assert any("last stage" in line for line in said)
+    assert any("160 pixels" in line and "4 crops" in line for line in said)
     assert not any("Computing features" in line for line in said)
     assert len(ltds.load_model(run.path, device="cpu").predict(["photos/day/ant/0.png"])) == 1
 
 
 def test_frozen_stages_alone_leave_the_network_to_the_plan(photos: Path) -> None:
     pytest.importorskip("efficientnet_lite_pytorch", reason="needs the extra 'efficientnet'")
-    settings = {"schedule.epochs": 1, "schedule.steps_per_epoch": 1, "run.threads": 1, "backbone.frozen": 4}
+    settings = {
+        "schedule.epochs": 1,
+        "schedule.steps_per_epoch": 1,
+        "run.threads": 1,
+        "backbone.frozen": 4,
+        "data.size": 64,
+    }
     run = ltds.train("photos", held_out="night", method="agg", device="cpu", settings=settings)
-    backbone = run.read_config()["backbone"]
+    backbone, data = run.read_config()["backbone"], run.read_config()["data"]
     assert (backbone["name"], backbone["weights"], backbone["frozen"]) == ("efficientnet-lite0", "imagenet", 4)
+    assert (data["size"], data["cached_variants"]) == (64, 4)
 
 
 def test_half_precision_is_for_gpus() -> None:
