@@ -30,7 +30,7 @@ EPOCHS = 10  # how often a planned run is validated
 FEWEST_STEPS = 20
 DEFAULT_BUDGET = 600.0
 # Training images from which on the last stage of a pretrained network is trained instead of a network on features: with
-# the 2,300 to 3,200 of PACS-ODG this gained 7 points in unseen domains, with 526 of PACS it depended on the domain
+# the 2,300 to 3,200 of PACS-ODG this gained 7 points in unseen domains, with about 530 of PACS 3, and one domain lost 6
 # (docs/own-data.md).
 ENOUGH_FOR_A_STAGE = 2000
 
