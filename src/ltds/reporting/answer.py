@@ -150,10 +150,11 @@ def _no_difference(found: Answer, shared: Mapping[str, MethodDifference]) -> lis
 
 
 def _numbers(one: MethodDifference) -> str:
-    """How often it won, by how much, and the p-value."""
+    """How often it won, by how much, and the p-value, which pairs of one seed do not have."""
     d = one.paired
     ties = f", {d.ties} tied" if d.ties else ""
-    return f"{d.wins} of {d.pairs} pairs{ties} (difference {d.mean:.1f}{interval(d.low, d.high)}, {p_equals(one.p)})"
+    test = "one seed" if one.p is None else p_equals(one.p)
+    return f"{d.wins} of {d.pairs} pairs{ties} (difference {d.mean:.1f}{interval(d.low, d.high)}, {test})"
 
 
 def _caution(found: Answer, second: str, shared: Mapping[str, MethodDifference], family: int) -> str:

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ltds.core.errors import ConfigError, nearest
-from ltds.evaluation.significance import (
-    holm,
-)
+from ltds.evaluation.significance import holm
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import MAIN, Metric
 from ltds.reporting.open_names import informed_rows
@@ -99,6 +97,6 @@ def _comparison(dataset: Dataset, metric: Metric, reference: str) -> Comparison:
 
 
 def _corrected(differences: Sequence[MethodDifference | None]) -> Iterator[MethodDifference | None]:
-    """The same, with p corrected by Holm's method over all of them."""
+    """The same, with p corrected by Holm's method over those that have one: those with enough seeds for a verdict."""
     for one, p in zip(differences, holm([one.p if one else None for one in differences]), strict=True):
         yield replace(one, p=p) if one else None

@@ -21,8 +21,9 @@ PAIRED = (
     "interval is a bootstrap over domains, then seeds; with few domains it is too narrow."
 )
 TEST = (
-    "p: Wilcoxon's signed-rank test over those pairs, corrected (Holm) for the methods of this table; it assumes "
-    'independent pairs. "better" or "worse" requires p of at most 0.05 and an interval that excludes 0.'
+    "p: Wilcoxon's signed-rank test over those pairs, corrected (Holm) for the methods of this table that share two or "
+    'more seeds with the reference; it assumes independent pairs. "better" or "worse" requires p of at most 0.05 and '
+    "an interval that excludes 0."
 )
 RANK = "Mean rank over the pairs of held-out domain and seed that every method has (1 is best)."
 PAPER = "Paper: the number printed in the paper; next to it, ours minus paper."

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ltds.core.errors import ConfigError
+from ltds.reporting.answer import answer
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.comparison import check_reference, comparisons, reference_of
 from ltds.reporting.comparison_table import comparison_table, p_equals
@@ -102,6 +103,28 @@ def test_one_seed_is_never_called_better(make_run, runs: Path) -> None:
     row = comparisons(collect([runs]).datasets[0])[0].rows[1]
     assert row.difference is not None
     assert row.difference.verdict == "one seed"
+
+
+def test_rows_with_one_seed_are_no_tests(make_run, runs: Path) -> None:
+    """They can never be called better or worse, so they take no verdict from rows that can: p = 2 / 2^6 stays."""
+    for held_out, seed in itertools.product(("photo", "sketch"), range(3)):
+        make_run("agg", held_out, seed, 0.40 + 0.01 * seed)
+        make_run("dc", held_out, seed, 0.50 + 0.02 * seed)
+    for method, held_out in itertools.product(("bsce", "crt", "la"), ("photo", "sketch")):
+        make_run(method, held_out, 0, 0.3)
+    (dataset,) = collect([runs]).datasets
+    rows = {row.label: row.difference for row in comparisons(dataset)[0].rows}
+    dc, bsce = rows["dc"], rows["bsce"]
+    assert dc is not None
+    assert (dc.p, dc.verdict) == (pytest.approx(2 / 64), "better")
+    assert bsce is not None
+    assert (bsce.p, bsce.paired.p, bsce.verdict) == (None, pytest.approx(0.5), "one seed")
+    tested = {two: p for two, p in all_pairs(dataset, ACC_U).items() if p is not None}
+    assert tested == {frozenset(("agg", "dc")): pytest.approx(2 / 64)}
+    found = answer(dataset)
+    assert (found.beaten, found.undecided) == (("agg",), ("bsce", "crt", "la"))
+    assert found.certainty.startswith("It beats agg in 6 of 6 pairs (difference 11.0 [10.3, 11.7], p = 0.031)")
+    assert "it won 2 of 2 pairs (difference 20.0 [20.0, 20.0], one seed)" in found.certainty
 
 
 def test_ranks_take_complete_blocks_only(make_run, runs: Path) -> None:

@@ -34,7 +34,8 @@ def record(collection: Collection, reference: str | None = None) -> dict[str, An
         "interval": {"level": LEVEL, "draws": DRAWS, "cells": "percentile bootstrap over seeds",
                      "differences": "bootstrap over held-out domains, then seeds within each"},
         "images": "test images behind a number; half_width: half of the 95 % interval that chance over images allows",
-        "test": "Wilcoxon signed-rank over (held-out, seed) pairs; p_holm corrects over the methods of one comparison",
+        "test": "Wilcoxon signed-rank over (held-out, seed) pairs; p_holm corrects over the methods of one comparison "
+                "that share two or more seeds with the reference, and is null for the others",
         "datasets": [_dataset(dataset, reference) for dataset in collection.datasets],
         "runs": {str(run.path): _run(run) for run in collection.runs},
         "commits": sorted({run.commit for run in collection.runs if run.commit}),
