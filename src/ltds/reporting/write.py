@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, LtdsWarning
 from ltds.core.files import write_text
 from ltds.core.progress import SILENT, Progress
 from ltds.reporting.collection import Collection, collect
@@ -16,6 +17,7 @@ from ltds.reporting.figures.files import check_image_format, write_figures
 from ltds.reporting.formats import FORMATS
 
 MANY_RUNS = 100  # with more, figures of single runs are drawn on request
+SHOWN = 3  # problems in a warning
 Paths = Path | str | Iterable[Path | str]
 
 
@@ -31,6 +33,8 @@ def report(
 ) -> list[Path]:
     """Compare runs, and return the files that were written.
 
+    An LtdsWarning names the problems of the runs, such as runs that are left out; every format but .csv lists them.
+
     Args:
         runs: Run directories, or folders that contain some.
         out: Files to write. The ending of each name chooses its format: .html, .md, .csv, .tex or .json.
@@ -44,6 +48,8 @@ def report(
     check_outputs(files, figure_format)
     collection = collect(_paths(runs))
     check_reference(collection.datasets, reference)
+    if collection.problems:
+        warnings.warn(_warning(collection.problems), LtdsWarning, stacklevel=2)
     return write_report(collection, files, reference, figures, figure_format, extra_figures, all_figures, progress)
 
 
@@ -80,6 +86,12 @@ def write_report(
     if figures is None:
         return list(files)
     return [*files, *write_figures(collection, Path(figures), figure_format, reference, every)]
+
+
+def _warning(problems: Sequence[str]) -> str:
+    more = len(problems) - SHOWN
+    rest = f" And {more} more: write a page (.html) or a table (.md) to see them." if more > 0 else ""
+    return f"Problems of the runs: {' '.join(problems[:SHOWN])}{rest}"
 
 
 def _paths(paths: Paths) -> list[Path]:

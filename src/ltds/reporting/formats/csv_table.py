@@ -34,7 +34,8 @@ INFORMED = "knows_open_names"
 def csv_table(collection: Collection, reference: str | None = None) -> str:
     """CSV with one metric per line, in percent, and the cost of the method at the end; a missing value is empty.
 
-    The comparison with the reference is on the lines it belongs to: main metrics over all held-out domains.
+    The comparison with the reference is on the lines it belongs to: main metrics over all held-out domains. CSV has no
+    comments, so the problems of the runs are not in it: the command line prints them, and `ltds.report` warns of them.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

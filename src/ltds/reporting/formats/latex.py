@@ -12,12 +12,21 @@ from ltds.reporting.result_table import MISSING, TOO_FEW, ResultTable, TableCell
 
 
 def latex_table(collection: Collection, reference: str | None = None) -> str:
-    """LaTeX tables: best in bold, second underlined; the document needs \\usepackage{booktabs}."""
+    """LaTeX tables: best in bold, second underlined; the document needs \\usepackage{booktabs}.
+
+    The problems of the runs are comments: the author must know them, and decides what the reader is told.
+    """
     blocks = []
     for dataset in collection.datasets:
         compared = map(_comparison, comparison_tables(dataset, reference))
         blocks += [_results(main_table(dataset)), *compared, _results(detail_table(dataset))]
-    return "% needs \\usepackage{booktabs}\n" + "\n".join("\n".join(block) + "\n" for block in blocks)
+    comments = ["needs \\usepackage{booktabs}", *(f"Problem: {sentence}" for sentence in collection.problems)]
+    return "".join(map(_comment, comments)) + "\n".join("\n".join(block) + "\n" for block in blocks)
+
+
+def _comment(text: str) -> str:
+    """One line: the rest of a comment that went on in a second line would be printed."""
+    return f"% {' '.join(text.split())}\n"
 
 
 def _results(table: ResultTable) -> list[str]:

@@ -12,7 +12,7 @@ from ltds.reporting.result_table import MISSING, ResultTable, TableCell, detail_
 
 
 def markdown_table(collection: Collection, reference: str | None = None) -> str:
-    """For each dataset the main table, its comparisons and the detail table; then the legend of all."""
+    """For each dataset the main table, its comparisons and the detail table; then the legend, and the problems."""
     blocks: list[str] = []
     tables: list[ResultTable] = []
     compared: list[ComparisonTable] = []
@@ -22,7 +22,12 @@ def markdown_table(collection: Collection, reference: str | None = None) -> str:
         tables += [main, detail]
         compared += comparisons
     below = dict.fromkeys([*legend(tables), *sentences(compared)])
-    return "\n\n".join([*blocks, "\n".join(f"- {markdown_text(sentence)}" for sentence in below)]) + "\n"
+    problems = ["## Problems", _list(collection.problems)] if collection.problems else []
+    return "\n\n".join([*blocks, _list(below), *problems]) + "\n"
+
+
+def _list(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {markdown_text(sentence)}" for sentence in sentences)
 
 
 def _results(table: ResultTable) -> list[str]:
