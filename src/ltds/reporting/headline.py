@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from ltds.evaluation.openset import OpenSetScores, rates
 from ltds.reporting.answer import ACC_U, isolated
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.domain_accuracy import source_accuracy
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.result_table import AVERAGE, Column, TableCell, cell_of, detail_group
-from ltds.reporting.sample_size import Sample, half_width
-
-
-@dataclass(frozen=True)
-class UnknownShares:
-    """Of a model as it is used: percent of open images called unknown and of known ones wrongly, with their number."""
-
-    open_called: float
-    known_called: float
-    open_images: int
-
-    @property
-    def too_few(self) -> bool:
-        return Sample(self.open_images, half_width(self.open_called, self.open_images)).too_few
+from ltds.reporting.unseen_scores import unknown_shares
 
 
 @dataclass(frozen=True)
@@ -60,31 +44,20 @@ def headline(context: FigureContext) -> Headline:
         more.append(
             f"On the domains that it was trained on, it is right for {seen:.0f} of 100{_drop(seen - cell.mean)}."
         )
-    shares = unknown_shares(context, leader)
-    if shares:
-        few = " These are too few images to rely on it." if shares.too_few else ""
-        more.append(
-            f"Shown {shares.open_images:,} images of classes that it does not know, it says 'unknown' to "
-            f"{shares.open_called:.0f} of 100; it also says so, wrongly, to {shares.known_called:.0f} of 100 images of "
-            f"classes that it does know.{few}"
-        )
-    return Headline(main, tuple(more))
+    return Headline(main, (*more, *_unknown(dataset, leader)))
 
 
-def unknown_shares(context: FigureContext, label: str) -> UnknownShares | None:
-    """How the compared run of this method uses 'unknown', at its own threshold; None if that is not known."""
-    run, table = context.compared_runs.get(label), context.predictions.get(label)
-    choice = run.metrics.choices.get("h_fixed", {}) if run else {}
-    threshold, temperature = choice.get("threshold"), choice.get("temperature")
-    if run is None or table is None or not (isinstance(threshold, float) and isinstance(temperature, float)):
-        return None
-    scores = OpenSetScores.of_known_classes(table.logits, table.labels, run.task.open_classes, temperature)
-    both = rates(scores, np.array([threshold]))
-    if both is None:
-        return None
-    called = scores.confidence < threshold
-    known = 100 * float(called[scores.known].mean())
-    return UnknownShares(100 * float(both[1][0]), known, int((~scores.known).sum()))
+def _unknown(dataset: Dataset, label: str) -> list[str]:
+    """How it uses 'unknown' on domains that it has never seen, if that is known."""
+    shares = unknown_shares(dataset, label)
+    if shares is None:
+        return []
+    few = " These are too few images to rely on it." if shares.sample.too_few else ""
+    return [
+        f"Shown {shares.sample.images:,} images of classes that it does not know, it says 'unknown' to "
+        f"{shares.open_called:.0f} of 100; it also says so, wrongly, to {shares.known_called:.0f} of 100 images of "
+        f"classes that it does know ({shares.where}).{few}"
+    ]
 
 
 def _without_held_out(dataset: Dataset) -> Headline:

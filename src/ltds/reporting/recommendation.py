@@ -15,8 +15,8 @@ from ltds.reporting.dataset import Dataset
 from ltds.reporting.domain_accuracy import source_accuracy
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.headline import unknown_shares
 from ltds.reporting.result_table import Column, TableCell, cell_of, detail_group
+from ltds.reporting.unseen_scores import mean_confidence, unknown_shares
 
 LARGE = 10.0  # points between two accuracies that are worth images
 NAMED = 4  # classes or methods in a sentence
@@ -174,21 +174,20 @@ def _pairs(context: FigureContext, leader: str, found: Answer) -> Iterator[Advic
 
 
 def _unknown(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
-    shares = unknown_shares(context, leader)
-    if shares and not shares.too_few and shares.open_called < 50:
+    shares = unknown_shares(context.dataset, leader)
+    if shares and not shares.sample.too_few and shares.open_called < 50:
         yield Advice(
             "Do not rely on it to notice unknown classes.",
-            f"It says 'unknown' to {shares.open_called:.0f} of 100 images of classes that it does not know.",
+            f"It says 'unknown' to {shares.open_called:.0f} of 100 images of classes that it does not know "
+            f"({shares.where}).",
         )
 
 
 def _confidence(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
-    scores = context.open_set_scores.get(leader)
-    if scores is None or not scores.known.any():
-        return
-    claimed, right = (100 * float(of[scores.known].mean()) for of in (scores.confidence, scores.correct))
-    if abs(claimed - right) > LARGE:
+    sure = mean_confidence(context.dataset, leader)
+    if sure and abs(sure.claimed - sure.right) > LARGE and not _cell(context, leader, ACC_U.key).too_few:
         yield Advice(
             "Do not read its confidence as a probability.",
-            f"Its mean confidence is {claimed:.0f} %, but it is right for {right:.0f} % of the test images.",
+            f"Its mean confidence is {sure.claimed:.0f} %, but it is right for {sure.right:.0f} % of the test images "
+            f"({sure.where}).",
         )

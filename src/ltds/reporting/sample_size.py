@@ -67,7 +67,7 @@ def over_domains(parts: Sequence[tuple[Run, Sample]], metric: str) -> Sample | N
     if not parts:
         return None
     widths = [sample.half_width for _, sample in parts]
-    width = _mean_width(widths) if metric in UNSEEN else sum(widths) / len(widths)
+    width = mean_width(widths) if metric in UNSEEN else sum(widths) / len(widths)
     known, opened = (_different([run for run, _ in parts], metric, kind) for kind in ("known", "open"))
     if parts[0][1].kind:
         return Sample(min(known, opened), width, "open" if opened < known else "known")
@@ -95,6 +95,11 @@ def half_width(percent: float, images: float) -> float:
     return 100 * Z / (1 + Z**2 / images) * math.sqrt(inside)
 
 
+def mean_width(widths: Sequence[float]) -> float:
+    """Half-width of the mean of independent numbers."""
+    return math.sqrt(sum(width**2 for width in widths)) / len(widths)
+
+
 def is_uneven(runs: Iterable[Run]) -> bool:
     """Whether some known class has more than twice the test images of another, in all or in the held-out domain."""
     for run in runs:
@@ -117,7 +122,7 @@ def _of_both_kinds(known: int, opened: int, metric: str) -> Sample | None:
     if metric in RANKED:  # the standard error of a rank statistic without any signal, its widest
         width = 100 * Z * math.sqrt((known + opened + 1) / (12 * known * opened))
     else:  # H moves half as much as each of its two shares, where these are equal
-        width = _mean_width([half_width(50, known), half_width(50, opened)])
+        width = mean_width([half_width(50, known), half_width(50, opened)])
     return Sample(min(known, opened), width, "open" if opened < known else "known")
 
 
@@ -156,8 +161,3 @@ def _of_parts(parts: Sequence[int], percent: float) -> Sample | None:
         return None
     equivalent = len(parts) ** 2 / sum(1 / n for n in parts)
     return Sample(sum(parts), half_width(percent, equivalent))
-
-
-def _mean_width(widths: Sequence[float]) -> float:
-    """Half-width of the mean of independent numbers."""
-    return math.sqrt(sum(width**2 for width in widths)) / len(widths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from ltds.reporting.dataset import Dataset
 from ltds.reporting.domain_accuracy import domain_rows, source_accuracy
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.formats.html.mistakes import NO_PICTURES, mistakes_views
-from ltds.reporting.headline import headline, unknown_shares
+from ltds.reporting.headline import headline
 from ltds.reporting.recommendation import recommendations
+from ltds.reporting.unseen_scores import mean_confidence, unknown_shares
 
 
 def set_pairs(path: Path, accuracy: list[list[float]], images: list[list[int]]) -> None:
@@ -39,6 +41,12 @@ def advice(runs: Path) -> dict[str, str]:
 def store_predictions(path: Path, logits: np.ndarray, labels: np.ndarray, domains: np.ndarray) -> None:
     table = PredictionTable(logits.astype(np.float32), labels, domains, np.arange(len(labels)))
     table.save(RunDirectory(path).predictions_file("test"))
+
+
+def set_threshold(path: Path) -> None:
+    metrics = RunDirectory(path).read_metrics()
+    metrics["choices"]["h_fixed"] |= {"threshold": 0.2, "temperature": 1.0}
+    RunDirectory(path).write_metrics(metrics)
 
 
 def test_one_domain_one_seed(make_run, runs: Path) -> None:
@@ -201,19 +209,17 @@ def test_small_gaps_give_no_advice(make_run, runs: Path) -> None:
 def test_unknown_and_confidence_are_those_of_the_stored_predictions(make_run, runs: Path) -> None:
     """art held out: class 7 is open. Of 40 open images, 30 are below the threshold of 0.2, and 15 of 60 known ones."""
     path = make_run("agg", "art_&_co", acc_u=0.5)
-    metrics = RunDirectory(path).read_metrics()
-    metrics["choices"]["h_fixed"] |= {"threshold": 0.2, "temperature": 1.0}
-    RunDirectory(path).write_metrics(metrics)
+    set_threshold(path)
     labels = np.array([0] * 60 + [7] * 40)
     logits = np.zeros((100, 8))
     logits[:45, 0], logits[45:60, 1] = 9.0, 0.1  # 45 right and sure, 15 wrong and unsure
     logits[60:90, 2], logits[90:, 2] = 0.1, 9.0
     store_predictions(path, logits, labels, np.full(100, 2))
     context = context_of(runs)
-    shares = unknown_shares(context, "agg")
+    shares = unknown_shares(context.dataset, "agg")
     assert shares is not None
-    assert (shares.open_called, shares.known_called, shares.open_images) == (75, 25, 40)
-    assert shares.too_few  # 40 images: ± 13 points
+    assert (shares.open_called, shares.known_called, shares.sample.images) == (75, 25, 40)
+    assert shares.sample.too_few  # 40 images: ± 13 points
     said = headline(context).more[-1]
     assert "Shown 40 images of classes that it does not know, it says 'unknown' to 75 of 100" in said
     assert said.endswith("These are too few images to rely on it.")
@@ -222,6 +228,47 @@ def test_unknown_and_confidence_are_those_of_the_stored_predictions(make_run, ru
     (view,) = mistakes_views(context)
     assert (view.images, view.wrong, view.note) == (60, 15, NO_PICTURES)
     assert [(p.truth, p.predicted, p.count, p.images) for p in view.pairs] == [("ant", "bee", 15, 60)]
+
+
+def test_unknown_and_confidence_are_those_of_acc_u(make_run, runs: Path) -> None:
+    """Images of the sources are all right and sure; of those of the held-out domain, one in `seed + 2` is.
+
+    Class 7 is open where art is held out: of its 120 images in art the model is sure, those in sketch are all flagged.
+    """
+    for (held_out, place), seed in itertools.product((("photo", 0), ("art_&_co", 2)), range(2)):
+        path = make_run("agg", held_out, seed, 0.5)
+        set_threshold(path)
+        labels, domains = np.tile([0, 7], 240), np.repeat([place, place, 1, 1], 120)
+        sure = (domains != place) | (np.arange(480) // 2 % (seed + 2) == 0)
+        sure = np.where(labels == 7, domains == place, sure)
+        logits = np.zeros((480, 8))
+        logits[sure, 0], logits[~sure, 1] = 9.0, 0.1
+        store_predictions(path, logits, labels, domains)
+    make_run("agg", "photo", 2, 0.9)  # no part of the average: art is missing with this seed
+    context = context_of(runs)
+    shares = unknown_shares(context.dataset, "agg")
+    assert shares is not None
+    assert (shares.open_called, shares.sample.images) == (0, 120)
+    assert shares.known_called == pytest.approx(100 * (1 / 2 + 2 / 3) / 2)
+    assert headline(context).more[-1].endswith("it does know (on art_&_co, in 2 of 4 runs).")
+    assert advice(runs)["Do not rely on it to notice unknown classes."].endswith("(on art_&_co, in 2 of 4 runs).")
+    found = mean_confidence(context.dataset, "agg")
+    assert found is not None
+    assert found.where == "on domains that it has never seen"
+
+
+def test_confidence_is_that_of_the_held_out_domain(make_run, runs: Path) -> None:
+    """On photo it is right for half of the images, and always sure; sketch, which it was trained on, hides that."""
+    path = make_run("agg", "photo", acc_u=0.5)
+    labels, domains = np.tile([0, 1], 300), np.repeat([0, 1, 1, 1, 1, 1], 100)
+    logits = np.zeros((600, 8))
+    logits[np.arange(600), np.where(domains == 0, 0, labels)] = 20.0
+    store_predictions(path, logits, labels, domains)
+    assert advice(runs)["Do not read its confidence as a probability."] == (
+        "Its mean confidence is 100 %, but it is right for 50 % of the test images (on photo)."
+    )
+    set_pairs(path, [[0.5] * 8] * 3, [[2] * 8, [50] * 8, [50] * 8])
+    assert "Do not read its confidence as a probability." not in advice(runs)  # 16 images are too few
 
 
 def test_without_a_held_out_domain(make_run, runs: Path) -> None:

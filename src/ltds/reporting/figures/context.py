@@ -55,7 +55,7 @@ class FigureContext:
     @cached_property
     def predictions(self) -> dict[str, PredictionTable]:
         """Label -> predictions for the test images, for the compared runs that have them."""
-        tables = {label: _predictions(run) for label, run in self.compared_runs.items()}
+        tables = {label: stored_predictions(run) for label, run in self.compared_runs.items()}
         return {label: table for label, table in tables.items() if table}
 
     @cached_property
@@ -82,6 +82,16 @@ class FigureContext:
 ReportFigure = Callable[[FigureContext], Iterable[Drawing]]
 
 
+def stored_predictions(run: Run) -> PredictionTable | None:
+    """The stored predictions; None if there are none or they do not fit the task."""
+    try:
+        table = PredictionTable.load(run.directory.predictions_file("test"))
+        table.check_task("test", run.task)
+    except LtdsError:
+        return None
+    return table
+
+
 def stored_features(run: Run) -> FeatureTable | None:
     """The features that the run stored; None if there are none or they do not fit its task."""
     table = FeatureTable.load(run.directory.features_file)
@@ -102,13 +112,3 @@ def run_note(runs: Mapping[str, Run]) -> str:
     """Which held-out domain and seed these runs share."""
     run = next(iter(runs.values()))
     return f"Held out: {run.held_out}, seed {run.seed}."
-
-
-def _predictions(run: Run) -> PredictionTable | None:
-    """The stored predictions; None if there are none or they do not fit the task."""
-    try:
-        table = PredictionTable.load(run.directory.predictions_file("test"))
-        table.check_task("test", run.task)
-    except LtdsError:
-        return None
-    return table
