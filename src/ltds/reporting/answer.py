@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ltds.reporting.comparison_table import interval, p_equals
@@ -25,7 +25,9 @@ class Answer:
 
     Over the runs that a row shares with the leader, it is worse (`beaten`), better although its mean is lower
     (`beaten_by`), or neither is shown (`undecided`, highest mean first). Of the latter, `tested` share so many runs
-    that a difference could have shown; of the others nothing is known.
+    that a difference could have shown; of the others nothing is known. `unaveraged` have no number to rank them by,
+    because no seed has every held-out domain: only the shared runs tell something of them. `against`: the leader minus
+    each row with which it shares runs, p corrected over all pairs of rows.
     """
 
     leader: str | None
@@ -35,6 +37,8 @@ class Answer:
     undecided: tuple[str, ...] = ()
     tested: tuple[str, ...] = ()
     beaten_by: tuple[str, ...] = ()
+    unaveraged: tuple[str, ...] = ()
+    against: Mapping[str, MethodDifference] = field(default_factory=dict)
 
     @property
     def enough_pairs(self) -> bool:
@@ -57,36 +61,45 @@ def answer(dataset: Dataset) -> Answer:
 def _answer(dataset: Dataset) -> Answer:
     group = detail_group(dataset)
     domains = dataset.held_out_only if group == AVERAGE else (group,)
-    where = f"on average over {len(domains)} held-out domains" if group == AVERAGE else f"on {group}"
-    where += _image_count(dataset, domains)
+    place = f"on average over {len(domains)} held-out domains" if group == AVERAGE else f"on {group}"
+    where = place + _image_count(dataset, domains)
     cells = {label: cell_of(dataset, label, Column(group, ACC_U)) for label in dataset.rows}
     means = {label: cell.mean for label, cell in cells.items() if cell.mean is not None}
     order = sorted(means, key=lambda label: -means[label])
     if not order:
         return Answer(None, f"No method has an Acc-U {where}.", _no_acc_u(dataset))
-    best = order[0]
-    if len(order) == 1:
-        verdict = f"{isolated(best)} reaches {_percent(cells[best])} Acc-U {where}; no other method has this number."
-        return Answer(best, verdict, _single(dataset, cells[best]))
-    second, gap = order[1], means[best] - means[order[1]]
-    if round(gap, 1) == 0:
-        verdict = f"{isolated(best)} and {isolated(second)} are level at {_percent(cells[best])} Acc-U {where}."
-    else:
-        verdict = (
-            f"{isolated(best)} is ahead with {_percent(cells[best])} Acc-U {where}, "
-            f"{gap:.1f} points above {isolated(second)} ({_percent(cells[second])})."
-        )
-    if min(cells[best].seeds, cells[second].seeds) < 2:
+    best, second = order[0], order[1] if len(order) > 1 else None
+    verdict = _verdict({label: cells[label] for label in order[:2]}, where)
+    if len(dataset.rows) == 1:
+        return Answer(best, verdict, _single(cells[best]))
+    unaveraged = tuple(label for label in dataset.rows if label not in means)
+    others = (*order[1:], *unaveraged)
+    if second and min(cells[best].seeds, cells[second].seeds) < 2:
         chance = "With one seed this may be chance: train both methods with three or more seeds."
-        return Answer(best, verdict, chance, (), tuple(order[1:]))
-    shared, family = _differences(dataset, order)
+        return Answer(best, verdict, chance, undecided=others, unaveraged=unaveraged)
+    against, family = _differences(dataset, best, others)
     beaten, beaten_by = (
-        tuple(label for label, one in shared.items() if one.verdict == which) for which in ("better", "worse")
+        tuple(label for label, one in against.items() if one.verdict == which) for which in ("better", "worse")
     )
-    undecided = tuple(label for label in order[1:] if label not in (*beaten, *beaten_by))
-    tested = tuple(label for label in undecided if label in shared and _is_tested(shared[label], family))
-    found = Answer(best, verdict, "", beaten, undecided, tested, beaten_by)
-    return replace(found, certainty=_certainty(found, second, shared, family))
+    undecided = tuple(label for label in others if label not in (*beaten, *beaten_by))
+    tested = tuple(label for label in undecided if label in against and _is_tested(against[label], family))
+    found = Answer(best, verdict, "", beaten, undecided, tested, beaten_by, unaveraged, against)
+    return replace(found, certainty=_certainty(found, second, family, place))
+
+
+def _verdict(cells: Mapping[str, TableCell], where: str) -> str:
+    """Who leads. `cells`: the best row, and the second if there is one."""
+    (best, first), *rest = cells.items()
+    if not rest:
+        return f"{isolated(best)} reaches {_percent(first)} Acc-U {where}; no other method has this number."
+    second, other = rest[0]
+    gap = (first.mean or 0) - (other.mean or 0)
+    if round(gap, 1) == 0:
+        return f"{isolated(best)} and {isolated(second)} are level at {_percent(first)} Acc-U {where}."
+    return (
+        f"{isolated(best)} is ahead with {_percent(first)} Acc-U {where}, "
+        f"{gap:.1f} points above {isolated(second)} ({_percent(other)})."
+    )
 
 
 def _image_count(dataset: Dataset, domains: Sequence[str]) -> str:
@@ -100,13 +113,12 @@ def _image_count(dataset: Dataset, domains: Sequence[str]) -> str:
     return f" ({total:,} test images)" if total and len(counts) == len(domains) else ""
 
 
-def _differences(dataset: Dataset, order: Sequence[str]) -> tuple[dict[str, MethodDifference], int]:
+def _differences(dataset: Dataset, best: str, others: Sequence[str]) -> tuple[dict[str, MethodDifference], int]:
     """The leader against each method with which it shares runs, p corrected over all pairs of methods; their number."""
-    best, others = order[0], order[1:]
     ours, tested = values_of(dataset, best, ACC_U), all_pairs(dataset, ACC_U)
     differences = {label: method_difference(ours, values_of(dataset, label, ACC_U)) for label in others}
-    shared = {label: replace(one, p=tested[frozenset((best, label))]) for label, one in differences.items() if one}
-    return shared, sum(p is not None for p in tested.values())
+    against = {label: replace(one, p=tested[frozenset((best, label))]) for label, one in differences.items() if one}
+    return against, sum(p is not None for p in tested.values())
 
 
 def _is_tested(one: MethodDifference, family: int) -> bool:
@@ -114,36 +126,51 @@ def _is_tested(one: MethodDifference, family: int) -> bool:
     return one.paired.pairs >= _needed(family) and one.verdict == "no difference shown"
 
 
-def _certainty(found: Answer, second: str, shared: Mapping[str, MethodDifference], family: int) -> str:
+def _certainty(found: Answer, second: str | None, family: int, place: str) -> str:
     """What pairs of runs with the same held-out domain and seed show about the leader and the other methods."""
-    if second not in shared:
-        return f"It shares no seed and held-out domain with {isolated(second)}: train both with the same seeds."
-    beaten = found.beaten
-    clauses = [f"it beats {isolated(label)} in {_numbers(shared[label])}" for label in beaten[:DETAILED]]
+    said, beaten = [], found.beaten
+    if second and second not in found.against:
+        said.append(f"It shares no seed and held-out domain with {isolated(second)}: train both with the same seeds.")
+    clauses = [f"it beats {isolated(label)} in {_numbers(found.against[label])}" for label in beaten[:DETAILED]]
     if len(beaten) > DETAILED:
         clauses.append(f"it also beats {_names(beaten[DETAILED:])}")
-    clauses += [*_beaten_by(found.beaten_by, shared), *_no_difference(found, shared)]
-    holm = f" (p corrected by Holm's method over {family} pairs of methods.)" if family > 1 else ""
-    text = "; ".join(clauses)
-    return f"{text[0].upper()}{text[1:]}.{holm}{_caution(found, second, shared, family)}"
+    clauses += [*_beaten_by(found), *_no_difference(found)]
+    if clauses:
+        text = "; ".join(clauses)
+        said.append(f"{text[0].upper()}{text[1:]}.")
+        said += [f"(p corrected by Holm's method over {family} pairs of methods.)"] if family > 1 else []
+    if second and second in found.against:
+        said += _caution(found, second, family)
+    return " ".join([*said, *_without_average(found, place)])
 
 
-def _beaten_by(labels: Sequence[str], shared: Mapping[str, MethodDifference]) -> list[str]:
-    """Clauses on methods with a lower mean that win over the runs that both have: their means include other runs."""
+def _without_average(found: Answer, place: str) -> Iterator[str]:
+    """Sentences on methods that the verdict cannot rank."""
+    compared, apart = ([label for label in found.unaveraged if (label in found.against) is w] for w in (True, False))
+    if compared:
+        yield f"No Acc-U {place} for {_names(compared)}: compared over shared runs only."
+    if apart:
+        yield f"No Acc-U {place}, and no shared runs, for {_names(apart)}: not compared."
+
+
+def _beaten_by(found: Answer) -> list[str]:
+    """Clauses on methods that win over the runs that both have, though they have a lower mean, or none."""
+    labels = found.beaten_by
     clauses = [
-        f"over the runs that both have, it is worse than {isolated(label)}: it won {_numbers(shared[label])}"
+        f"over the runs that both have, it is worse than {isolated(label)}: it won {_numbers(found.against[label])}"
         for label in labels[:DETAILED]
     ]
     clauses += [f"it is also worse than {_names(labels[DETAILED:])}"] if len(labels) > DETAILED else []
-    return [*clauses, "its higher mean comes from comparing other runs than these pairs"] if labels else []
+    lower = any(label not in found.unaveraged for label in labels)
+    return [*clauses, "its higher mean comes from comparing other runs than these pairs"] if lower else clauses
 
 
-def _no_difference(found: Answer, shared: Mapping[str, MethodDifference]) -> list[str]:
+def _no_difference(found: Answer) -> list[str]:
     """Clauses on the undecided methods: few pairs that show nothing are no sign that two methods are as good."""
-    first, *rest = [label for label in found.undecided if label in shared] or [""]
+    first, *rest = [label for label in found.undecided if label in found.against] or [""]
     if not first:
         return []
-    clauses = [f"no significant difference from {isolated(first)}: it won {_numbers(shared[first])}"]
+    clauses = [f"no significant difference from {isolated(first)}: it won {_numbers(found.against[first])}"]
     tested, few = ([label for label in rest if (label in found.tested) is wanted] for wanted in (True, False))
     clauses += [f"nor from {_names(tested)}"] if tested else []
     return [*clauses, f"too few pairs to tell it from {_names(few)}"] if few else clauses
@@ -157,17 +184,17 @@ def _numbers(one: MethodDifference) -> str:
     return f"{d.wins} of {d.pairs} pairs{ties} (difference {d.mean:.1f}{interval(d.low, d.high)}, {test})"
 
 
-def _caution(found: Answer, second: str, shared: Mapping[str, MethodDifference], family: int) -> str:
+def _caution(found: Answer, second: str, family: int) -> list[str]:
     """A sentence if the runner-up is not beaten: with n pairs, p is at least 2 (1/2)^n, so few pairs cannot show it."""
     if second not in found.undecided:
-        return ""
-    pairs, needed = shared[second].paired.pairs, _needed(family)
+        return []
+    pairs, needed = found.against[second].paired.pairs, _needed(family)
     if pairs >= needed:
-        return " So it is not a clear winner."
-    return (
-        f" {pairs} pairs cannot reach p = {ALPHA}, whatever their values: add seeds or held-out domains until there "
+        return ["So it is not a clear winner."]
+    return [
+        f"{pairs} pairs cannot reach p = {ALPHA}, whatever their values: add seeds or held-out domains until there "
         f"are {needed} pairs."
-    )
+    ]
 
 
 def _needed(family: int) -> int:
@@ -180,9 +207,7 @@ def _names(labels: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {len(labels) - NAMED} more" if len(labels) > NAMED else "")
 
 
-def _single(dataset: Dataset, cell: TableCell) -> str:
-    if len(dataset.rows) > 1:
-        return "The other rows have no seed with every held-out domain; the tables show the values that exist."
+def _single(cell: TableCell) -> str:
     spread = " One seed does not show its spread." if cell.seeds == 1 else ""
     return f"There is nothing to compare it with: train the baseline 'agg' or another method.{spread}"
 

@@ -33,11 +33,12 @@ def headline(context: FigureContext) -> Headline:
     if leader is None or not dataset.held_out_only:
         return _without_held_out(dataset)
     group = detail_group(dataset)
-    cell = cell_of(dataset, leader, Column(group, ACC_U))
+    column = Column(group, ACC_U)
+    cell = cell_of(dataset, leader, column)
     if cell.mean is None:
         return _without_held_out(dataset)
     where = "On domains that it has never seen" if group == AVERAGE else f"On {group}, a domain that it has never seen"
-    main = f"{where}, {_subject(dataset, leader)} is right for {cell.mean:.0f} of 100 images{_basis(cell)}."
+    main = f"{where}, {_subject(dataset, leader, column)} is right for {cell.mean:.0f} of 100 images{_basis(cell)}."
     more = [_per_domain(dataset, leader)] if group == AVERAGE else []
     seen = source_accuracy(dataset, leader)
     if seen is not None:
@@ -69,15 +70,21 @@ def _without_held_out(dataset: Dataset) -> Headline:
     best = max(means, key=lambda label: means[label])
     why_not = "there are no test images of it" if dataset.held_out_only else "hold one out to measure this"
     return Headline(
-        f"On test images of all domains, {_subject(dataset, best)} is right for {means[best]:.0f} of 100"
+        f"On test images of all domains, {_subject(dataset, best, column)} is right for {means[best]:.0f} of 100"
         f"{_basis(cells[best])}.",
         (f"How well it works on a domain that it has never seen is not known: {why_not}.",),
     )
 
 
-def _subject(dataset: Dataset, label: str) -> str:
-    count = len(dataset.rows)
-    return f"the model ({isolated(label)})" if count == 1 else f"the best of {count} methods ({isolated(label)})"
+def _subject(dataset: Dataset, label: str, column: Column) -> str:
+    """The method, and how many it is the best of: those that have this number."""
+    rows, name = len(dataset.rows), isolated(label)
+    having = sum(cell_of(dataset, row, column).mean is not None for row in dataset.rows)
+    if rows == 1:
+        return f"the model ({name})"
+    if having == 1:
+        return f"the only method with this number ({name})"
+    return f"the best of {having} methods{'' if having == rows else ' with this number'} ({name})"
 
 
 def _basis(cell: TableCell) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ltds.reporting.answer import isolated
-from ltds.reporting.recommendation import LARGE, NAMED, Advice
+from ltds.reporting.method_advice import Advice
+from ltds.reporting.recommendation import LARGE, NAMED
 from ltds.reporting.result_table import TableCell
 from ltds.reporting.sample_size import Sample, half_width
 

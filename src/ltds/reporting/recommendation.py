@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ltds.evaluation.class_groups import known_mask
 from ltds.reporting.answer import ACC_U, Answer, isolated
 from ltds.reporting.class_accuracy import class_accuracy
-from ltds.reporting.cost import cost_of, short_count
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.domain_accuracy import source_accuracy
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.glossary import METRICS
+from ltds.reporting.method_advice import Advice, method_advice
 from ltds.reporting.result_table import Column, TableCell, cell_of, detail_group
 from ltds.reporting.unseen_scores import mean_confidence, unknown_shares
 
 LARGE = 10.0  # points between two accuracies that are worth images
-NAMED = 4  # classes or methods in a sentence
+NAMED = 4  # classes in a sentence
 MOST = 5  # pieces of advice: more would not be read
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What to do, in a few words, and why."""
-
-    action: str
-    reason: str
 
 
 def recommendations(context: FigureContext, found: Answer) -> list[Advice]:
@@ -64,57 +55,7 @@ def _more_test_images(context: FigureContext, leader: str, found: Answer) -> Ite
 
 
 def _method(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
-    best = isolated(leader)
-    if len(context.dataset.rows) == 1:
-        simple = "bsce" if leader == "agg" else "agg"
-        yield Advice(
-            f"Train a second method, such as {simple}.",
-            f"With one method alone, you cannot tell whether {best} is good.",
-        )
-    elif not (found.beaten or found.undecided or found.beaten_by):
-        yield Advice(
-            "Complete the runs.", "No other method was trained with every held-out domain, so none can be compared."
-        )
-    elif _cell(context, leader, ACC_U.key).seeds < 2:
-        yield Advice(
-            f"Take {best} for now, and train it and {isolated(found.undecided[0])} with three or more seeds.",
-            "It has the highest number, but a method was trained only once: another seed may change the order.",
-        )
-    elif found.beaten_by:
-        other = isolated(found.beaten_by[0])
-        yield Advice(
-            f"Train {best} and {other} with the same seeds and held-out domains before you choose one.",
-            f"{best} has the highest number, but over the runs that both have, {other} is better.",
-        )
-    elif not found.undecided:
-        yield Advice(f"Use {best}.", "Over paired runs it is better than every other method here.")
-    elif not found.enough_pairs:
-        yield Advice(
-            f"Take {best} for now, and add seeds or held-out domains.",
-            f"It has the highest number, but there are too few paired runs to be sure that it beats "
-            f"{isolated(found.undecided[0])}.",
-        )
-    else:
-        yield _cheapest(context, leader, found)
-
-
-def _cheapest(context: FigureContext, leader: str, found: Answer) -> Advice:
-    """Of methods that cannot be told apart, the smallest network; the leader if its size is not known or the same.
-
-    Methods with too few paired runs are not among them: nothing shows that they are as good.
-    """
-    equal = [leader, *found.tested]
-    sizes = {label: cost_of(context.dataset.rows[label]).parameters for label in equal}
-    known = {label: size for label, size in sizes.items() if size is not None}
-    small = min(known, key=lambda label: known[label], default=leader)
-    names = ", ".join(isolated(label) for label in equal[:NAMED]) + (" and others" if len(equal) > NAMED else "")
-    reason = f"The runs show no difference between {names}."
-    if small != leader and leader in known and known[small] < 0.9 * known[leader]:
-        size = f"it has {short_count(known[small])} parameters, {isolated(leader)} {short_count(known[leader])}"
-        return Advice(
-            f"Take {isolated(small)}, the smallest of the methods that are as good.", f"{reason} Of these, {size}."
-        )
-    return Advice(f"Take {isolated(leader)}, or another of the methods that are as good.", reason)
+    yield method_advice(context.dataset, leader, found)
 
 
 def _domains(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:

@@ -139,6 +139,69 @@ def test_a_leader_that_loses_over_shared_runs_is_not_advised(make_run, runs: Pat
     assert not any(action.startswith(("Take ", "Use ")) for action in said)
 
 
+def alternating(make_run, method: str, acc_u: float, seeds: int = 6) -> None:
+    """One held-out domain for each seed, in turn: no average."""
+    for seed in range(seeds):
+        make_run(method, ("photo", "sketch")[seed % 2], seed, acc_u + 0.002 * seed)
+
+
+def complete(make_run, method: str, acc_u: float, seeds: int = 6) -> None:
+    for held_out, seed in itertools.product(("photo", "sketch"), range(seeds)):
+        make_run(method, held_out, seed, acc_u + 0.001 * seed)
+
+
+def test_a_method_without_an_average_may_be_better(make_run, runs: Path) -> None:
+    """bsce has no seed with both domains, but wins all runs that it shares: ltds is not better than every other."""
+    complete(make_run, "agg", 0.5)
+    complete(make_run, "ltds", 0.6007)
+    alternating(make_run, "bsce", 0.8)
+    found = answer(context_of(runs).dataset)
+    assert (found.leader, found.beaten, found.undecided, found.unaveraged) == ("ltds", ("agg",), ("bsce",), ("bsce",))
+    assert found.certainty.endswith(
+        "no significant difference from bsce: it won 0 of 6 pairs (difference -20.2 [-20.3, -20.0], p = 0.062). "
+        "(p corrected by Holm's method over 3 pairs of methods.) No Acc-U on average over 2 held-out domains for bsce: "
+        "compared over shared runs only."
+    )
+    said = advice(runs)
+    assert said["Train bsce with every held-out domain, with the seeds of ltds, before you choose one."] == (
+        "bsce has no seed with every held-out domain, so it has no average; over 6 shared runs, ltds minus bsce is "
+        "-20.2 points [-20.3, -20.0]."
+    )
+    assert not any(action.startswith("Use ") for action in said)
+    assert "the best of 2 methods with this number (ltds)" in headline(context_of(runs)).main
+
+
+def test_a_method_without_an_average_that_is_better(make_run, runs: Path) -> None:
+    complete(make_run, "ltds", 0.6, seeds=8)
+    alternating(make_run, "bsce", 0.8, seeds=8)
+    found = answer(context_of(runs).dataset)
+    assert (found.leader, found.beaten_by, found.undecided) == ("ltds", ("bsce",), ())
+    assert "its higher mean" not in found.certainty  # bsce has none
+    assert "Train ltds and bsce with the same seeds and held-out domains before you choose one." in advice(runs)
+    assert "the only method with this number (ltds)" in headline(context_of(runs)).main
+
+
+def test_a_method_without_an_average_that_is_beaten(make_run, runs: Path) -> None:
+    complete(make_run, "ltds", 0.6, seeds=8)
+    alternating(make_run, "bsce", 0.4, seeds=8)
+    assert answer(context_of(runs).dataset).beaten == ("bsce",)
+    assert advice(runs)["Use ltds."] == "Over paired runs it is better than every other method here."
+
+
+def test_a_method_that_shares_no_run(make_run, runs: Path) -> None:
+    complete(make_run, "ltds", 0.6, seeds=3)
+    make_run("bsce", "photo", 7, 0.9)
+    make_run("bsce", "sketch", 8, 0.9)
+    assert answer(context_of(runs).dataset).certainty == (
+        "No Acc-U on average over 2 held-out domains, and no shared runs, for bsce: not compared."
+    )
+    assert "Complete the runs." in advice(runs)
+    complete(make_run, "agg", 0.5, seeds=3)
+    assert advice(runs)[
+        "Train bsce with every held-out domain, with the seeds of ltds, before you choose one."
+    ].endswith("it has no average; it shares no runs with ltds.")
+
+
 def test_no_seed_with_every_held_out_domain(make_run, runs: Path) -> None:
     """There are valid results, but no average: no word of missing test images, nor of holding out a domain."""
     make_run("agg", "photo", 0, 0.5)

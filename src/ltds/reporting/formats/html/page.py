@@ -23,8 +23,9 @@ from ltds.reporting.formats.html.wide_tables import MethodColumns, by_class, by_
 from ltds.reporting.glossary import MAIN, METRICS, Metric
 from ltds.reporting.headline import Headline, headline
 from ltds.reporting.legend import IMAGES_ROW, comparison_tables, cost_headings, cost_texts, legend
+from ltds.reporting.method_advice import Advice
 from ltds.reporting.open_names import informed_rows, marked
-from ltds.reporting.recommendation import Advice, recommendations
+from ltds.reporting.recommendation import recommendations
 from ltds.reporting.result_table import ResultTable, detail_group, detail_table, main_table
 from ltds.reporting.run import Run
 

@@ -1,0 +1,105 @@
+"""Which method to take, as far as the paired runs tell, and otherwise which runs would tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ltds.reporting.answer import ACC_U, Answer, isolated
+from ltds.reporting.comparison_table import interval
+from ltds.reporting.cost import cost_of, short_count
+from ltds.reporting.dataset import Dataset
+from ltds.reporting.result_table import Column, cell_of, detail_group
+
+NAMED = 4  # methods in a sentence
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do, in a few words, and why."""
+
+    action: str
+    reason: str
+
+
+def method_advice(dataset: Dataset, leader: str, found: Answer) -> Advice:
+    """The advice on the choice of a method; `found` is the answer of this dataset."""
+    best = isolated(leader)
+    if len(dataset.rows) == 1:
+        simple = "bsce" if leader == "agg" else "agg"
+        return Advice(
+            f"Train a second method, such as {simple}.",
+            f"With one method alone, you cannot tell whether {best} is good.",
+        )
+    if not found.against and set(found.undecided) == set(found.unaveraged):
+        return Advice(
+            "Complete the runs.", "No other method was trained with every held-out domain, so none can be compared."
+        )
+    if found.beaten_by:
+        other = isolated(found.beaten_by[0])
+        return Advice(
+            f"Train {best} and {other} with the same seeds and held-out domains before you choose one.",
+            f"{best} has the highest number, but over the runs that both have, {other} is better.",
+        )
+    if not found.undecided:
+        return Advice(f"Use {best}.", "Over paired runs it is better than every other method here.")
+    unranked = _unranked(found)
+    if unranked:
+        return _complete(leader, unranked, found)
+    return _undecided(dataset, leader, found)
+
+
+def _unranked(found: Answer) -> str:
+    """An undecided row without an average that may be the best: it wins shared runs, or all with an average are beaten.
+
+    Empty if there is none.
+    """
+    rows = [label for label in found.undecided if label in found.unaveraged]
+    ahead = [label for label in rows if label in found.against and found.against[label].paired.mean < 0]
+    return next(iter(ahead or (rows if len(rows) == len(found.undecided) else [])), "")
+
+
+def _complete(leader: str, other: str, found: Answer) -> Advice:
+    best, name, one = isolated(leader), isolated(other), found.against.get(other)
+    shared = f"it shares no runs with {best}"
+    if one:
+        d = one.paired
+        shared = f"over {d.pairs} shared runs, {best} minus {name} is {d.mean:.1f} points{interval(d.low, d.high)}"
+    return Advice(
+        f"Train {name} with every held-out domain, with the seeds of {best}, before you choose one.",
+        f"{name} has no seed with every held-out domain, so it has no average; {shared}.",
+    )
+
+
+def _undecided(dataset: Dataset, leader: str, found: Answer) -> Advice:
+    """Some rows are not beaten; the best of them has an average."""
+    best, other = isolated(leader), isolated(found.undecided[0])
+    if cell_of(dataset, leader, Column(detail_group(dataset), ACC_U)).seeds < 2:
+        return Advice(
+            f"Take {best} for now, and train it and {other} with three or more seeds.",
+            "It has the highest number, but a method was trained only once: another seed may change the order.",
+        )
+    if not found.enough_pairs:
+        return Advice(
+            f"Take {best} for now, and add seeds or held-out domains.",
+            f"It has the highest number, but there are too few paired runs to be sure that it beats {other}.",
+        )
+    return _cheapest(dataset, leader, found)
+
+
+def _cheapest(dataset: Dataset, leader: str, found: Answer) -> Advice:
+    """Of methods that cannot be told apart, the smallest network; the leader if its size is not known or the same.
+
+    Methods with too few paired runs are not among them: nothing shows that they are as good.
+    """
+    equal = [leader, *found.tested]
+    sizes = {label: cost_of(dataset.rows[label]).parameters for label in equal}
+    known = {label: size for label, size in sizes.items() if size is not None}
+    small = min(known, key=lambda label: known[label], default=leader)
+    names = ", ".join(isolated(label) for label in equal[:NAMED]) + (" and others" if len(equal) > NAMED else "")
+    reason = f"The runs show no difference between {names}."
+    if small != leader and leader in known and known[small] < 0.9 * known[leader]:
+        size = f"it has {short_count(known[small])} parameters, {isolated(leader)} {short_count(known[leader])}"
+        return Advice(
+            f"Take {isolated(small)}, the smallest of the methods that are as good.", f"{reason} Of these, {size}."
+        )
+    return Advice(f"Take {isolated(leader)}, or another of the methods that are as good.", reason)
