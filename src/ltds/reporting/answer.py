@@ -45,6 +45,11 @@ class Answer:
         """Whether the best of the undecided rows is among the tested ones."""
         return bool(self.undecided) and self.undecided[0] in self.tested
 
+    @property
+    def equal(self) -> tuple[str, ...]:
+        """The tested rows that are about as good as the leader, see `MethodDifference.equal`."""
+        return tuple(label for label in self.tested if self.against[label].equal)
+
 
 @lru_cache(maxsize=64)
 def answer(dataset: Dataset) -> Answer:

@@ -8,6 +8,7 @@ from ltds.reporting.answer import ACC_U, Answer, isolated
 from ltds.reporting.comparison_table import interval
 from ltds.reporting.cost import cost_of, short_count
 from ltds.reporting.dataset import Dataset
+from ltds.reporting.paired_runs import EQUAL
 from ltds.reporting.result_table import Column, cell_of, detail_group
 
 NAMED = 4  # methods in a sentence
@@ -83,23 +84,31 @@ def _undecided(dataset: Dataset, leader: str, found: Answer) -> Advice:
             f"Take {best} for now, and add seeds or held-out domains.",
             f"It has the highest number, but there are too few paired runs to be sure that it beats {other}.",
         )
+    if found.undecided[0] not in found.equal:
+        d = found.against[found.undecided[0]].paired
+        return Advice(
+            f"Take {best} for now, and add held-out domains or seeds.",
+            f"The runs cannot tell whether {best} is better than {other}: the difference is {d.mean:.1f} points"
+            f"{interval(d.low, d.high)}.",
+        )
     return _cheapest(dataset, leader, found)
 
 
 def _cheapest(dataset: Dataset, leader: str, found: Answer) -> Advice:
-    """Of methods that cannot be told apart, the smallest network; the leader if its size is not known or the same.
+    """Of methods that are about equal, the smallest network; the leader if its size is not known or the same.
 
-    Methods with too few paired runs are not among them: nothing shows that they are as good.
+    Methods with too few paired runs, or a wide interval, are not among them: nothing shows that they are as good.
     """
-    equal = [leader, *found.tested]
-    sizes = {label: cost_of(dataset.rows[label]).parameters for label in equal}
+    sizes = {label: cost_of(dataset.rows[label]).parameters for label in (leader, *found.equal)}
     known = {label: size for label, size in sizes.items() if size is not None}
     small = min(known, key=lambda label: known[label], default=leader)
-    names = ", ".join(isolated(label) for label in equal[:NAMED]) + (" and others" if len(equal) > NAMED else "")
-    reason = f"The runs show no difference between {names}."
+    best, others = isolated(leader), ", ".join(map(isolated, found.equal[:NAMED]))
+    others += " and others" if len(found.equal) > NAMED else ""
+    reason = f"The interval of the difference from {best} lies within ±{EQUAL:.0f} points for {others}."
     if small != leader and leader in known and known[small] < 0.9 * known[leader]:
-        size = f"it has {short_count(known[small])} parameters, {isolated(leader)} {short_count(known[leader])}"
+        name, size, larger = isolated(small), short_count(known[small]), short_count(known[leader])
         return Advice(
-            f"Take {isolated(small)}, the smallest of the methods that are as good.", f"{reason} Of these, {size}."
+            f"Take {name}, the smallest of the methods that are as good.",
+            f"{reason} {name} has {size} parameters, {best} {larger}.",
         )
-    return Advice(f"Take {isolated(leader)}, or another of the methods that are as good.", reason)
+    return Advice(f"Take {best}, or another of the methods that are as good.", reason)

@@ -12,6 +12,7 @@ from ltds.reporting.result_table import by_seed
 
 ALPHA = 0.05
 FEWEST_SEEDS = 2  # with one, nothing tells a difference between methods from one between seeds
+EQUAL = 2.0  # points: less than this is about what another seed changes, and no reason for a larger network
 Values = dict[tuple[str, int], float]  # (held-out domain, seed) -> the metric in percent
 
 
@@ -35,6 +36,14 @@ class MethodDifference:
         if self.p <= ALPHA and (low > 0 or high < 0):
             return "better" if low > 0 else "worse"
         return "no difference shown"
+
+    @property
+    def equal(self) -> bool:
+        """Whether the pairs show that the methods are about as good: a wide interval around 0 shows nothing."""
+        low, high = self.paired.low, self.paired.high
+        if self.verdict != "no difference shown" or low is None or high is None:
+            return False
+        return low >= -EQUAL and high <= EQUAL
 
 
 def values_of(dataset: Dataset, label: str, metric: Metric) -> Values:
