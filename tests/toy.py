@@ -21,6 +21,8 @@ CLASSES = ("ant", "bee", "cat", "dog", "elk", "fox")
 DOMAINS = ("ink", "oil", "wax")
 # Training images of each (domain, class): a long tail, missing pairs, and 'fox' only in 'wax'.
 TRAIN = np.array([[9, 6, 4, 2, 1, 0], [8, 5, 0, 3, 0, 0], [7, 6, 3, 0, 2, 2]])
+# What a method needs on images as few as these: 'elk' is the only rare class of 'equal' (one image of 38).
+OF_METHOD: dict[str, dict[str, Any]] = {"equal": {"criterion": {"name": "equal", "rare_share": 0.05}}}
 
 ATTRIBUTES = {
     "ant": "6,0,0,0.1",
@@ -65,7 +67,7 @@ def toy_config(manifest: Manifest, name: str = "agg", **groups: dict[str, Any]) 
         "backbone": {"name": "tiny"},
         "schedule": {"epochs": 3, "steps_per_epoch": 2},
         "run": {"threads": 1, "device": "cpu"},
-        "method": {"name": name},
+        "method": {"name": name, **OF_METHOD.get(name, {})},
     }
     return resolve(base, groups)
 

@@ -43,12 +43,13 @@ class EqualizedLoss(ClassificationLoss):
         pooled = as_counts(domain_counts).sum(dim=0)
         self.gamma = gamma
         self.register_buffer("rare", rare_classes(pooled, rare_share), persistent=False)  # not learned
-        if not self.rare.any():
+        trained = pooled > 0  # an open class counts as rare, but no image of it profits
+        if not (self.rare & trained).any():
             raise ConfigError(
                 expected(
                     f"criterion.rare_share={rare_share:g}",
-                    "above the share of the rarest class, or 'equal' is plain cross-entropy",
-                    f"{float(pooled.min() / pooled.sum()):.4g} for that class",
+                    "above the share of the rarest class with images, or 'equal' is plain cross-entropy",
+                    f"{float(pooled[trained].min() / pooled.sum()):.4g} for that class",
                     "Set method.criterion.rare_share to a larger share.",
                 )
             )

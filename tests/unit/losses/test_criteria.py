@@ -254,3 +254,10 @@ def test_no_class_counts_at_all(name: str) -> None:
 def test_equal_without_a_rare_class_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"rare_share=0.005 to be above the share of the rarest class.* 0.1 for that"):
         criterion([[9, 1], [9, 1]], name="equal")
+
+
+def test_an_open_class_does_not_count_as_the_rare_class_that_equal_needs() -> None:
+    """Its logit is spared, but all classes that are trained would have plain cross-entropy."""
+    with pytest.raises(ConfigError, match=r"the rarest class with images.* 0.1 for that class"):
+        criterion([[9, 1, 0], [9, 1, 0]], name="equal")
+    assert criterion([[9, 1, 0], [9, 1, 0]], name="equal", rare_share=0.2).loss.rare.tolist() == [False, True, True]
