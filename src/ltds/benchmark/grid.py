@@ -52,7 +52,8 @@ class Grid(Settings):
         default_factory=dict, description="Copies of the whole grid by name, each with settings that differ"
     )
     by_method: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Settings of single methods by name, from the group [method]"
+        default_factory=dict,
+        description="Settings of single methods by name, from the group [method]; those of a variant replace them",
     )
 
     @model_validator(mode="after")
@@ -151,10 +152,9 @@ class GridPlan(Protocol):
 
 
 class _GridVariant(NamedTuple):
-    """A variant's own settings, these on top of the grid's, its dataset, and the domains to hold out in turn."""
+    """A variant's own settings, its dataset, and the domains to hold out in turn."""
 
     changes: Mapping[str, Any]
-    settings: Mapping[str, Any]
     source: str
     domains: tuple[str, ...]
 
@@ -214,15 +214,14 @@ def _distinct(cells: Iterable[GridCell]) -> list[GridCell]:
 def _variant(
     grid: Grid, changes: Mapping[str, Any], opened: dict[str, Manifest], open_data: Callable[[str], Manifest]
 ) -> _GridVariant:
-    settings = merge(grid.settings, changes)
-    data = settings.get("data", {})
+    data = merge(grid.settings, changes).get("data", {})
     data = data if isinstance(data, Mapping) else {}  # refused later, with the other mistakes
     source = data.get("root", grid.data)
     if source not in opened:
         opened[source] = open_data(source)
     held_out = data.get("held_out")
     domains = _domains(grid.held_out if held_out is None else (held_out,), opened[source])
-    return _GridVariant(changes, settings, source, domains)
+    return _GridVariant(changes, source, domains)
 
 
 def _planned(
@@ -255,10 +254,10 @@ def _resolve(
             of_method = {"method": grid.by_method.get(method, {})}
             layer = _layer(manifest, domain, method, seed)
             try:
-                config = resolve(chosen, variant.settings, of_method, layer, dataset=manifest, trust=trust)
+                given = merge(grid.settings, of_method, variant.changes)
+                config = resolve(chosen, given, layer, dataset=manifest, trust=trust)
                 if planned is not None:
                     found.cells.append(GridCell(_run_directory(out, config, manifest), config, name))
-                given = merge(variant.settings, of_method)
                 found.runs.setdefault(variant.source, {}).setdefault((name, method), (given, config))
             except LtdsError as error:
                 found.problems[f"{method}: {error}"] = error

@@ -45,6 +45,28 @@ def test_variants_are_copies_of_the_grid_with_other_settings(toy: Manifest, tmp_
     assert [method for method, _, _ in made_cells] == ["agg (slow)", "agg (fast)"]
 
 
+def test_a_variant_replaces_the_setting_of_a_method(toy: Manifest, tmp_path: Path) -> None:
+    """Without its own setting a variant has the method's, which is over that of all runs."""
+    variants = {"cold": {"method": {"temperature": 0.03}}, "plain": {"optimizer": {"lr": 0.05}}}
+    settings = {**SMALL, "method": {"temperature": 0.7}}
+    tables = {"data": "toy", "methods": ["daml"], "held_out": ["wax"], "seeds": [0], "settings": settings}
+    tables |= {"by_method": {"daml": {"temperature": 0.1}}, "variants": variants}
+    made_cells = cells_of(parse(Grid, tables), tmp_path, lambda _: toy)
+    temperatures = {cell.variant: cell.config.to_dict()["method"]["temperature"] for cell in made_cells}
+    assert temperatures == {"cold": 0.03, "plain": 0.1}
+
+
+def test_a_typed_setting_replaces_that_of_a_variant_and_of_a_method(toy: Manifest, tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(
+        'data = "toy"\nmethods = ["daml"]\nseeds = [0]\nheld_out = ["wax"]\n[by_method.daml]\ntemperature = 0.1\n'
+        "[variants.cold.method]\ntemperature = 0.03\n"
+    )
+    grid = read_grid(file, {"settings": merge(SMALL, {"method": {"temperature": 0.5}})})
+    (cell,) = cells_of(grid, tmp_path, lambda _: toy)
+    assert cell.config.to_dict()["method"]["temperature"] == 0.5
+
+
 def test_a_cell_is_named_by_what_decides_it(toy: Manifest) -> None:
     (plain,) = paths(toy, SMALL)
     (other,) = paths(toy, {**SMALL, "optimizer": {"lr": 0.05}})
