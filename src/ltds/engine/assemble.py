@@ -102,10 +102,11 @@ def assemble(
 def _average(config: RunConfig, manifest: Manifest, task: Task) -> WeightAverage | WeightWindow:
     if config.averaging.name != "swad":
         return WeightAverage(config.averaging)
-    if not any(len(manifest.rows("val", source)) for source in task.sources):
+    rows = np.concatenate([manifest.rows("val", source) for source in task.sources])
+    if np.isin(manifest.labels[rows], task.open_classes).all():
         raise DataError(
-            "Expected validation images in the source domains for averaging.name=swad, which chooses its window on "
-            "them, but got none. Mark some training images with the split 'val' in manifest.csv, or use "
+            "Expected validation images of known classes in the source domains for averaging.name=swad, which chooses "
+            "its window on them, but got none. Mark some training images with the split 'val' in manifest.csv, or use "
             "averaging.name=ema."
         )
     return WeightWindow(config.averaging)

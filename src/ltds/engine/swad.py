@@ -154,12 +154,17 @@ class WeightWindow:
 
 
 def validation_loss(table: PredictionTable, task: Task) -> float:
-    """Cross-entropy of validation images, averaged over each source domain, then over domains."""
-    logits = table.logits.astype(np.float64)
+    """Cross-entropy of validation images of known classes, averaged over each source domain, then over domains.
+
+    Images of open classes are left out, as in `validate`: a method without outputs for these classes has an infinite
+    loss on them, and then any epoch could start the window.
+    """
+    known = ~np.isin(table.labels, task.open_classes)
+    logits, labels, domains = table.logits[known].astype(np.float64), table.labels[known], table.domains[known]
     shifted = logits - logits.max(axis=1, keepdims=True)
-    losses = np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(shifted)), table.labels]
-    domains = [task.domains.index(source) for source in task.sources]
-    return float(np.mean([losses[table.domains == d].mean() for d in domains if (table.domains == d).any()]))
+    losses = np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(shifted)), labels]
+    sources = [task.domains.index(source) for source in task.sources]
+    return float(np.mean([losses[domains == d].mean() for d in sources if (domains == d).any()]))
 
 
 def _part(state: Weights, part: str) -> Weights:

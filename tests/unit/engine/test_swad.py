@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,11 @@ from safetensors.torch import load_file
 from swad_reference import mean_of, window
 from torch import nn
 
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, DataError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
+from ltds.engine.assemble import assemble
 from ltds.engine.settings import AveragingSettings
 from ltds.engine.start import create_run
 from ltds.engine.swad import WeightWindow, validation_loss
@@ -90,6 +93,27 @@ def test_the_loss_is_the_mean_over_source_domains(toy: Manifest) -> None:
     ]
     expected = ((each[0] + each[1]) / 2 + each[2]) / 2
     assert validation_loss(table, toy.task("wax")) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_loss_leaves_images_of_open_classes_out(toy: Manifest) -> None:
+    """'fox' is open without 'wax', and has no output in a method such as daml."""
+    logits = np.array([[2, 0, 0, 0, 0, -np.inf], [0, 1, 0, 0, 0, -np.inf], [0, 0, 1, 0, 0, -np.inf]], dtype=np.float32)
+    table = PredictionTable(logits, np.array([0, 1, 5]), np.array([0, 0, 1]), np.arange(3))
+    known = PredictionTable(logits[:2], table.labels[:2], table.domains[:2], table.rows[:2])
+    task = toy.task("wax")
+    assert validation_loss(table, task) == pytest.approx(validation_loss(known, task))
+    assert np.isfinite(validation_loss(table, task))
+
+
+@pytest.mark.parametrize("of_open_classes", [False, True])
+def test_without_validation_images_of_known_classes_it_is_refused(toy: Manifest, of_open_classes: bool) -> None:
+    val, train = SPLITS.index("val"), SPLITS.index("train")
+    splits = np.where(toy.split_ids == val, train, toy.split_ids)
+    if of_open_classes:
+        splits[(toy.labels == toy.classes.index("fox")) & (toy.domain_ids != toy.domains.index("wax"))] = val
+    manifest = replace(toy, split_ids=splits)
+    with pytest.raises(DataError, match=r"validation images of known classes in the source domains .* but got none"):
+        assemble(toy_config(toy, averaging={"name": "swad"}), manifest)
 
 
 def weights_in(file: Path, prefix: str) -> dict[str, torch.Tensor]:
