@@ -28,6 +28,7 @@ class Focal(ltds.Method):
     """Focal loss on all source domains together (Lin et al., ICCV 2017)."""
 
     Config = FocalConfig
+    mixes_domains = True  # one forward pass holds images of all domains
 
     def loss(self, batch: ltds.Batch, clock: ltds.Clock) -> ltds.StepLoss:
         log_p = F.log_softmax(self.predict(batch.images).logits, dim=1)

@@ -23,9 +23,10 @@ def files(run: RunDirectory) -> set[str]:
     return {str(file.relative_to(run.path)) for file in run.path.rglob("*") if file.is_file()}
 
 
-def test_a_run_that_one_rank_started_goes_on_in_two(toy: Manifest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("averaging", [{"name": "ema"}, {"name": "swad", "start_patience": 1, "tolerance": 9.0}])
+def test_a_run_that_one_rank_started_goes_on_in_two(toy: Manifest, tmp_path: Path, averaging: dict[str, Any]) -> None:
     """tau-norm has AdamW here, averages its weights and fits its head after training: all of it is shared."""
-    groups = {"optimizer": {"name": "adamw", "lr": 0.01}, "averaging": {"name": "ema"}}
+    groups = {"optimizer": {"name": "adamw", "lr": 0.01}, "averaging": averaging}
     alone, both = RunDirectory(tmp_path / "alone"), RunDirectory(tmp_path / "both")
     create_run(alone, toy_config(toy, "tau-norm", **groups, **settings(1)), toy)
     session = toy_session(toy, "tau-norm", **groups, **settings(2))

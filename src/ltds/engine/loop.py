@@ -13,6 +13,7 @@ from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch, Clock
 from ltds.engine.agree import restored_in_all
+from ltds.engine.batchnorm import estimate_statistics
 from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.features import domain_distances
 from ltds.engine.finite import require_finite_weights
@@ -148,6 +149,7 @@ def _keep_window(
         return
     with session.average.result_applied(session.method) as found:
         if found:
+            estimate_statistics(session, scheduled)
             _keep_weights(session, run, replace(state, best_step=state.step), scheduled)
     journal.window(state.step, found)
 

@@ -120,7 +120,8 @@ class AveragingSettings(Settings):
 
     name: Literal["none", "ema", "swad"] = Field(
         "none",
-        description="none; ema: an exponential moving average; swad: the mean over a window chosen on validation",
+        description="none; ema: an exponential moving average; swad: the mean over a window chosen on validation, with "
+        "BatchNorm's statistics estimated for it",
     )
     decay: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="ema: weight of the old average at each step")
     start: ShareBelowOne = Field(0.3, description="ema: share of a phase after which averaging starts")

@@ -3,7 +3,7 @@
 Algorithm 1 of the paper with one validation an epoch. E_i is the validation loss after epoch i. The window starts with
 the first epoch s whose loss is the smallest of E_s .. E_{s+Ns-1}. It ends before the first Ne epochs in a row whose
 losses are all above (1 + r) times the mean of E_s .. E_{s+Ns-1}, or with the phase. The result is the mean of the
-weights after every step of the window.
+weights after every step of the window; BatchNorm's statistics are then estimated for it (engine/batchnorm.py).
 The authors' code differs in two ways: it also takes in epochs just before s whose losses are not above that limit, and
 at the end of training it leaves out the last epochs if they are above it, even if they are fewer than Ne.
 """

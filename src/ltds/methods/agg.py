@@ -67,6 +67,7 @@ class Agg(Method):
                 "Expected class counts for method.posthoc_tau, but no source domain has training images. "
                 "Add training images, or set method.posthoc_tau=0."
             )
+        self.mixes_domains = config.joint_forward or config.mixstyle.p > 0
         self.criterion = Criterion(config.criterion, task)
         self.mixstyle = MixStyle(config.mixstyle, self.backbone) if config.mixstyle.p else None
         self.register_buffer("class_counts", torch.tensor(task.class_counts), persistent=False)

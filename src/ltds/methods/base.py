@@ -64,6 +64,7 @@ class Method(nn.Module, ABC):
     batches_per_step: ClassVar[int] = 1  # batches of each domain that a step takes; Batch.split separates them
     fits_after_training: bool = False  # whether `fit_after_training` does anything
     needs_validation: bool = False  # whether `fit_after_training` needs validation images
+    mixes_domains: bool = False  # whether images of all domains are in one forward pass in training
     channels_last: bool = True  # memory layout: faster convolutions on a CPU, except with second-order gradients
 
     def __init__(self, config: Any, problem: Problem) -> None:
@@ -122,6 +123,16 @@ class Method(nn.Module, ABC):
     def by_domain(self, batch: Batch) -> list[Batch]:
         """The batch of each source domain, in the order of `task.sources`."""
         return [batch.of(domain) for domain in range(len(self.task.sources))]
+
+    def training_passes(self, batch: Batch, phase: Phase) -> list[Tensor]:
+        """The images of a batch as training divides them: one tensor for each forward pass in which BatchNorm learns.
+
+        They serve to estimate BatchNorm's statistics for averaged weights. A class-balanced batch is one pass, as it
+        may hold one image of a domain, or none.
+        """
+        together = self.mixes_domains or phase.sampler == "classes"
+        parts = batch.split(self.batches_per_step)
+        return [x.images for part in parts for x in ([part] if together else self.by_domain(part))]
 
     @classmethod
     def _check_sources(cls, config: Any, task: Task) -> None:

@@ -98,6 +98,11 @@ class Decoupled(Agg):
         total = F.cross_entropy(self._logits(features), batch.labels)
         return StepLoss(total=total, terms={"classification": total.detach()})
 
+    def training_passes(self, batch: Batch, phase: Phase) -> list[Tensor]:
+        if phase.name == "classifier" and self.config.second_phase_batchnorm == "eval":
+            return []  # BatchNorm keeps what it has from the first phase
+        return super().training_passes(batch, phase)
+
     def predict(self, images: Tensor) -> Prediction:
         features = self.backbone(images)
         return Prediction(logits=self._logits(features), features=features)

@@ -99,6 +99,7 @@ class Daml(Method):
     def __init__(self, config: DamlConfig, problem: Problem) -> None:
         super().__init__(config, problem)
         sources = self.task.sources
+        self.mixes_domains = config.joint_forward
         self.channels_last = config.gradient_order == "first"
         self.criterion = Criterion(config.criterion, self.task)
         self.other_networks = nn.ModuleList(new_domain_network(self.backbone, self.classifier) for _ in sources[1:])

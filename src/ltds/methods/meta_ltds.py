@@ -50,6 +50,7 @@ class MetaLtds(Method):
                 f"{config.meta_test_domains}: one must be left for meta-train. "
                 + ("Set method.meta_test_domains=1 or 0." if domains > 1 else "Set method.meta_test_domains=0.")
             )
+        self.mixes_domains = config.joint_forward
         self.channels_last = not (config.gradient_order == "second" and config.meta_test_domains)
         self.criterion = Criterion(config.criterion, self.task)
         log_n = Criterion(CriterionSettings(name="dc" if config.calibrated else "ce"), self.task).log_n

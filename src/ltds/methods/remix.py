@@ -52,6 +52,7 @@ class Remix(Method):
 
     Config = RemixConfig
     config: RemixConfig
+    mixes_domains = True
     class_counts: Tensor  # (C,) n_c over all sources
 
     def __init__(self, config: RemixConfig, problem: Problem) -> None:
