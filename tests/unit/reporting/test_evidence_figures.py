@@ -61,7 +61,7 @@ def test_t_sne_keeps_groups_together_and_repeats() -> None:
     places, way = project_to_plane(features)
     assert way == "t-SNE"
     gap = np.linalg.norm(places[:20].mean(0) - places[20:].mean(0))
-    assert gap > 3 * max(places[:20].std(), places[20:].std())
+    assert gap > 3 * max(places[:20].std(axis=0).max(), places[20:].std(axis=0).max())
     np.testing.assert_array_equal(places, project_to_plane(features)[0])
 
 

@@ -112,19 +112,23 @@ def test_numbers_are_short() -> None:
     ]
 
 
-def test_t_sne_finds_as_good_a_map_as_scikit_learn() -> None:
-    """By the divergence that both minimise, from the same start."""
+def test_t_sne_finds_as_good_maps_as_scikit_learn() -> None:
+    """By the divergence that both minimise, from the same starts; over several, because rounding decides about one."""
     manifold = pytest.importorskip("sklearn.manifold")
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(10, 8))[rng.integers(0, 10, 120)] * 2 + rng.normal(size=(120, 8))
-    start = points[:, :2] / points[:, 0].std() * 1e-4
-    shares = similarities(points, 20).astype(np.float64)
-    assert shares.sum() == pytest.approx(1, abs=1e-5)
-    np.testing.assert_array_equal(shares, shares.T)
-    theirs = manifold.TSNE(perplexity=20, init=start.astype(np.float32), max_iter=500).fit_transform(points)
-    ours = tsne(points, start, 20)
-    assert _divergence(shares, ours) <= 1.1 * _divergence(shares, theirs)
-    np.testing.assert_array_equal(ours, tsne(points, start, 20))
+    ours, theirs = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(10, 8))[rng.integers(0, 10, 120)] * 2 + rng.normal(size=(120, 8))
+        start = points[:, :2] / points[:, 0].std() * 1e-4
+        shares = similarities(points, 20).astype(np.float64)
+        assert shares.sum() == pytest.approx(1, abs=1e-5)
+        np.testing.assert_array_equal(shares, shares.T)
+        other = manifold.TSNE(perplexity=20, init=start.astype(np.float32), max_iter=500).fit_transform(points)
+        places = tsne(points, start, 20)
+        ours.append(_divergence(shares, places))
+        theirs.append(_divergence(shares, other))
+    np.testing.assert_array_equal(places, tsne(points, start, 20))
+    assert np.mean(ours) <= 1.1 * np.mean(theirs)
 
 
 def test_each_point_has_as_many_neighbours_as_asked() -> None:

@@ -21,14 +21,15 @@ def tsne(points: FloatArray, start: FloatArray, perplexity: float) -> FloatArray
     """(N,2) places on a plane for points (N,D), from the places `start` (N,2); the same each time."""
     attraction = similarities(points, perplexity)
     places: FloatArray = start.astype(np.float64)
-    speed, gains = np.zeros_like(places), np.ones_like(places)
     rate = max(len(points) / EXAGGERATION / 4, 50.0)
-    for iteration in range(EARLY + LATE):
-        early = iteration < EARLY
-        slope = _slope(attraction, places, EXAGGERATION if early else 1.0)
-        gains = np.maximum(np.where(speed * slope < 0, gains + 0.2, gains * 0.8), 0.01)
-        speed = (0.5 if early else 0.8) * speed - rate * gains * slope
-        places = places + speed
+    for iterations, exaggeration, momentum in ((EARLY, EXAGGERATION, 0.5), (LATE, 1.0, 0.8)):
+        # Each phase starts at rest: what was gained in the first would carry the second to a worse map.
+        speed, gains = np.zeros_like(places), np.ones_like(places)
+        for _ in range(iterations):
+            slope = _slope(attraction, places, exaggeration)
+            gains = np.maximum(np.where(speed * slope < 0, gains + 0.2, gains * 0.8), 0.01)
+            speed = momentum * speed - rate * gains * slope
+            places = places + speed
     centred: FloatArray = places - places.mean(axis=0)
     return centred
 
