@@ -140,12 +140,13 @@ def _sources(images: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _show(done: FilePredictions, top: int, nearest: int) -> None:
+    from ltds.engine.predict_files import shown_label
     from ltds.engine.prediction_files import printable
 
     rows = []
     for row in done.predicted[:SHOWN]:
         others = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row.answer.classes)
-        label = f"unknown: {row.answer.name}?" if row.answer.name else row.answer.label
+        label = f"unknown: {row.answer.name}?" if row.answer.name else shown_label(row.answer)
         cells = [printable(row.file), label, f"{100 * row.answer.confidence:.1f} %", others]
         near = "\n".join(f"{n.similarity:.2f} {n.label} in {n.domain}: {n.path}" for n in row.answer.nearest)
         rows.append([*cells, near] if nearest else cells)

@@ -30,7 +30,10 @@ EvaluatedSplit = Literal["all", "test"]
 
 @dataclass(frozen=True)
 class Judged:
-    """One image: its true class and domain, what the model said, and whether its class is one that the model knows."""
+    """One image: its true class and domain, what the model said, and whether its class is one that the model knows.
+
+    `unknown`: the model called it "unknown". The label does not tell: a class may have that name.
+    """
 
     path: str
     truth: str
@@ -39,6 +42,7 @@ class Judged:
     best: str
     confidence: float
     known: bool
+    unknown: bool
 
 
 def evaluate_on(
@@ -69,8 +73,8 @@ def evaluate_on(
     for item in predictions.predicted:
         row, answer = row_of[item.file], item.answer
         truth, domain = manifest.classes[manifest.labels[row]], manifest.domains[manifest.domain_ids[row]]
-        known, best = truth in classes["matched"], answer.classes[0][0]
-        judged.append(Judged(manifest.paths[row], truth, domain, answer.label, best, answer.confidence, known))
+        said = (answer.label, answer.classes[0][0], answer.confidence)
+        judged.append(Judged(manifest.paths[row], truth, domain, *said, truth in classes["matched"], answer.unknown))
     unknown = model.record.unknown
     metrics = {
         "format": FORMAT,
@@ -95,9 +99,10 @@ def write_evaluation(folder: Path, metrics: dict[str, Any], judged: Sequence[Jud
     """Write predictions.csv, a line for each image, and evaluation.json."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["image", "domain", "class", "known", "label", "most_probable", "confidence"])
+    table.writerow(["image", "domain", "class", "known", "label", "unknown", "most_probable", "confidence"])
     for j in judged:
-        table.writerow([j.path, j.domain, j.truth, "yes" if j.known else "no", j.label, j.best, j.confidence])
+        known, unknown = ("yes" if flag else "no" for flag in (j.known, j.unknown))
+        table.writerow([j.path, j.domain, j.truth, known, j.label, unknown, j.best, j.confidence])
     write_text(folder / "predictions.csv", text.getvalue())
     write_json(folder / FILE, metrics)
 
@@ -140,10 +145,10 @@ def _numbers(judged: Iterable[Judged]) -> dict[str, Any]:
         "known_images": len(known),
         "accuracy": _share(j.best == j.truth for j in known),
         "macro_accuracy": float(np.mean([np.mean(hits) for hits in by_class.values()])) if by_class else None,
-        "named_right": _share(j.label == j.truth for j in known),
-        "known_called_unknown": _share(j.label == "unknown" for j in known),
+        "named_right": _share(j.best == j.truth and not j.unknown for j in known),
+        "known_called_unknown": _share(j.unknown for j in known),
         "open_images": len(opened),
-        "open_called_unknown": _share(j.label == "unknown" for j in opened),
+        "open_called_unknown": _share(j.unknown for j in opened),
     }
 
 

@@ -14,7 +14,7 @@ from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.prefetch import prefetch
-from ltds.engine.model import ImagePrediction, Model, add_nearest
+from ltds.engine.model import UNKNOWN, ImagePrediction, Model, add_nearest
 from ltds.engine.naming import UnknownNamer
 from ltds.engine.preprocessing import FeaturePreprocessing
 
@@ -44,8 +44,13 @@ class FilePredictions:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many images got each label, "unknown" included; the most frequent first."""
-        return dict(Counter(row.answer.label for row in self.predicted).most_common())
+        """How many images got each label, "unknown" included (see `shown_label`); the most frequent first."""
+        return dict(Counter(shown_label(row.answer) for row in self.predicted).most_common())
+
+
+def shown_label(answer: ImagePrediction) -> str:
+    """The label for a reader, to whom "unknown" always means that the model named no class."""
+    return f"{UNKNOWN} (a class)" if answer.label == UNKNOWN and not answer.unknown else answer.label
 
 
 def find_images(sources: Iterable[str | Path]) -> list[Path]:

@@ -52,13 +52,14 @@ def _write_csv(predictions: FilePredictions, file: Path, index: TrainingIndex | 
     columns += [f"nearest_{i}_{name}" for i in range(1, near + 1) for name in _NEAREST]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["image", "label", "confidence", "score", *columns])
+    table.writerow(["image", "label", "unknown", "confidence", "score", *columns])
     for row in predictions.predicted:
         answer = row.answer
         classes: list[Any] = [answer.name] if named else []
         classes += [value for pair in answer.classes for value in pair]
         classes += [value for image in answer.nearest for value in describe_nearest(image).values()]
-        table.writerow([printable(row.file), answer.label, answer.confidence, answer.score, *classes])
+        said = [answer.label, "yes" if answer.unknown else "no", answer.confidence, answer.score]
+        table.writerow([printable(row.file), *said, *classes])
     write_text(file, text.getvalue())
 
 
@@ -70,6 +71,7 @@ def _write_jsonl(predictions: FilePredictions, file: Path, index: TrainingIndex 
         content = {
             "image": printable(row.file),
             "label": answer.label,
+            "unknown": answer.unknown,
             "confidence": answer.confidence,
             "score": answer.score,
             "classes": classes,

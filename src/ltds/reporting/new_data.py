@@ -23,13 +23,13 @@ class JudgedImage(Protocol):
     @property
     def domain(self) -> str: ...
     @property
-    def label(self) -> str: ...
-    @property
     def best(self) -> str: ...
     @property
     def confidence(self) -> float: ...
     @property
     def known(self) -> bool: ...
+    @property
+    def unknown(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def most_confident_mistakes(judged: Sequence[JudgedImage], count: int, same: int
     """The surest wrong answers, at most `same` with the same true and predicted class. "unknown" for a known class is
     no answer, so it is not among them.
     """
-    wrong = [one for one in judged if (one.best != one.truth if one.known else one.label != "unknown")]
+    wrong = [one for one in judged if (one.best != one.truth if one.known else not one.unknown)]
     taken: dict[tuple[str, str], int] = {}
     chosen: list[JudgedImage] = []
     for one in sorted(wrong, key=lambda one: (-one.confidence, one.path)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import shutil
@@ -72,3 +73,23 @@ def test_an_evaluation_from_before_content_was_recorded_is_replaced(tmp_path: Pa
     assert other.name == f"new-site-all-{hashlib.sha256(b'3 2').hexdigest()[:8]}"
     (folder / "evaluation.json").write_text("[1]")
     assert evaluation_folder(tmp_path, {"data": data}) != folder, "a file of somebody else is left alone"
+
+
+def test_a_class_called_unknown_is_told_from_the_answer_unknown(toy: Manifest, tmp_path: Path) -> None:
+    manifest = replace(toy, classes=("unknown", *toy.classes[1:]))
+    session = toy_session(manifest)
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    result = evaluate_elsewhere(run.path, manifest, split="test")
+    model = ltds.load_model(run.path)
+    answers = model.predict([toy.root / one.path for one in result.judged])
+    both = list(zip(result.judged, answers, strict=True))
+    assert {answer.unknown for one, answer in both if answer.classes[0][0] == "unknown"} == {True, False}
+    known = [(one, answer) for one, answer in both if one.known]
+    right = [answer.classes[0][0] == one.truth and not answer.unknown for one, answer in known]
+    overall = result.metrics["overall"]
+    assert overall["named_right"] == pytest.approx(sum(right) / len(known))
+    assert overall["known_called_unknown"] == pytest.approx(sum(answer.unknown for _, answer in known) / len(known))
+    with (result.folder / "predictions.csv").open() as file:
+        said = [row["unknown"] for row in csv.DictReader(file)]
+    assert said == ["yes" if answer.unknown else "no" for answer in answers]

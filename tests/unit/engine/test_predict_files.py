@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +13,9 @@ import pytest
 import torch
 
 from ltds.core.errors import DataError
-from ltds.engine.predict_files import predict_files, reason_of
+from ltds.engine.model import ImagePrediction
+from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files, reason_of
+from ltds.engine.prediction_files import write_predictions
 from ltds.engine.preprocessing import FeaturePreprocessing
 
 
@@ -59,3 +63,19 @@ def test_the_reason_is_the_middle_of_the_sentence() -> None:
         == "one that says 'x, but got y'"
     )
     assert reason_of(DataError("The disk is full. Make room.")) == "The disk is full"
+
+
+def test_a_class_called_unknown_is_told_from_the_answer_unknown(tmp_path: Path) -> None:
+    def answer(best: str, unknown: bool) -> ImagePrediction:
+        return ImagePrediction("unknown" if unknown else best, 0.5, 0.5, ((best, 0.5),), unknown=unknown)
+
+    answers = [answer("unknown", False), answer("unknown", True), answer("cat", True), answer("cat", False)]
+    found = FilePredictions(tuple(PredictedFile(Path(f"{i}.png"), a) for i, a in enumerate(answers)), ())
+    assert found.counts == {"unknown": 2, "unknown (a class)": 1, "cat": 1}
+    write_predictions(found, tmp_path / "p.csv")
+    with (tmp_path / "p.csv").open() as file:
+        rows = [(row["label"], row["unknown"]) for row in csv.DictReader(file)]
+    assert rows == [("unknown", "no"), ("unknown", "yes"), ("unknown", "yes"), ("cat", "no")]
+    write_predictions(found, tmp_path / "p.jsonl")
+    lines = map(json.loads, (tmp_path / "p.jsonl").read_text().splitlines())
+    assert [line["unknown"] for line in lines] == [False, True, True, False]

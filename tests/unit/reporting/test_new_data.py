@@ -34,7 +34,11 @@ def metrics_of(judged: list[Judged], threshold: float | None = 1.0) -> dict:
 def images(
     count: int, truth: str, best: str, *, domain: str = "north", label: str = "", known: bool = True
 ) -> list[Judged]:
-    return [Judged(f"{truth}/{i}.png", truth, domain, label or best, best, 0.5 + i / 1000, known) for i in range(count)]
+    said = (label or best, best)
+    return [
+        Judged(f"{truth}/{i}.png", truth, domain, *said, 0.5 + i / 1000, known, label == "unknown")
+        for i in range(count)
+    ]
 
 
 def test_the_headline_counts_images_and_names_what_is_too_few() -> None:
@@ -98,3 +102,11 @@ def test_the_page_escapes_names_and_shows_pictures(tmp_path: Path) -> None:
     assert page.count("<script>") == 1
     assert '<td data-value="0.0"' in page
     assert 'title="of 100 images of classes that it knows' in page
+
+
+def test_a_known_class_called_unknown_is_no_rejection() -> None:
+    judged = [*images(3, "unknown", "unknown"), *images(1, "unknown", "unknown", label="unknown")]
+    judged += images(2, "emu", "unknown", known=False)
+    numbers = _numbers(judged)
+    assert (numbers["named_right"], numbers["known_called_unknown"], numbers["open_called_unknown"]) == (0.75, 0.25, 0)
+    assert [one.truth for one in most_confident_mistakes(judged, 9, 9)] == ["emu", "emu"]
