@@ -20,6 +20,7 @@ from ltds.evaluation.openset import softened_confidence
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
 
 LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
+NUMBERS = frozenset("iuf")  # kinds of NumPy types that have a common one without loss
 
 
 class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -92,15 +93,28 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """(N,) the most probable class of each row, or `unknown_label`."""
+        """(N,) the most probable class of each row, or `unknown_label`.
+
+        The array holds objects where the classes are numbers and `unknown_label` is a text, or the other way round.
+        """
         logits = self._logits(X)
         labels: NDArray[Any] = self.classes_[logits.argmax(axis=1)]
         if self.unknown_label is None or self.threshold_ is None:
             return labels
-        unknown = np.asarray([self.unknown_label])
-        labels = labels.astype(np.result_type(labels, unknown))
+        labels = labels.astype(self._answer_type())
         labels[self._scores(logits) < self.threshold_] = self.unknown_label
         return labels
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The share of rows whose answer is y; "unknown" is right only where y has `unknown_label`."""
+        check_is_fitted(self)
+        if self.unknown_label is None or self._answer_type() != np.dtype(object):  # scikit-learn compares one kind only
+            return float(super().score(X, y, sample_weight))
+        truth = column_or_1d(np.asarray(y, dtype=object))  # a list [0, "unknown"] would become texts
+        predicted = self.predict(X)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        check_consistent_length(predicted, truth, weights)
+        return float(np.average(predicted == truth, weights=weights))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """(N,C) probabilities, in the order of `classes_`."""
@@ -112,6 +126,13 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def known_score(self, X: ArrayLike) -> NDArray[np.float64]:
         """(N,) a softened confidence, low for samples unlike all classes; below `threshold_` they are "unknown"."""
         return self._scores(self._logits(X))
+
+    def _answer_type(self) -> np.dtype[Any]:
+        """The type that holds the classes and `unknown_label` as they are: a common one may turn 0 into "0"."""
+        unknown = np.asarray([self.unknown_label])
+        if {self.classes_.dtype.kind, unknown.dtype.kind} <= NUMBERS or self.classes_.dtype.kind == unknown.dtype.kind:
+            return np.result_type(self.classes_, unknown)
+        return np.dtype(object)
 
     def _scores(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         return softened_confidence(logits, self.model_.record.unknown.temperature)

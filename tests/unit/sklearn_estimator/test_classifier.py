@@ -86,6 +86,32 @@ def test_unknown_is_said_below_the_threshold() -> None:
     assert "unknown" not in model.set_params(unknown_label=None).predict(grid)
 
 
+@pytest.mark.parametrize(
+    ("classes", "unknown", "kind"),
+    [
+        ([0, 1, 2], "unknown", "O"),
+        (["0", "1", "2"], -1, "O"),
+        ([0, 1, 2], -1, "i"),
+        (["a", "b", "c"], "unknown", "U"),
+    ],
+)
+def test_labels_keep_their_kind_beside_unknown(classes: list[Any], unknown: Any, kind: str) -> None:
+    X, names, _ = samples((60, 60, 20), 0)
+    y = np.array(classes)[np.unique(names, return_inverse=True)[1]]
+    model = LongTailClassifier(max_iter=60, unknown_label=unknown).fit(X, y)
+    assert model.threshold_ is not None
+    predicted, named = model.predict(X), model.known_score(X) >= model.threshold_
+    assert predicted.dtype.kind == kind
+    assert 0 < named.mean() < 1
+    assert set(predicted[named].tolist()) <= set(classes)
+    assert set(predicted[~named].tolist()) == {unknown}
+    assert (predicted == y).mean() > 0.6
+    assert model.score(X, y) == pytest.approx((predicted == y).mean())
+    weights = np.where(named, 1.0, 0.0)
+    assert model.score(X, y, weights) == pytest.approx((predicted == y)[named].mean())
+    assert model.score(X, predicted.tolist()) == 1
+
+
 def test_a_fit_is_repeatable_and_leaves_the_random_numbers_of_torch_alone() -> None:
     X, y, _ = samples((30, 20, 8), 0)
     torch.manual_seed(5)
