@@ -136,6 +136,12 @@ def photo(file: Path, width: int, height: int, mode: str = "RGB", **options: obj
     return file
 
 
+def deep(file: Path) -> Path:
+    """Grey of 16 bits."""
+    Image.fromarray(np.linspace(0, 65535, 90 * 60).astype(np.uint16).reshape(60, 90)).save(file)
+    return file
+
+
 def test_the_script_prepares_images_as_evaluation_does(toy: Manifest, tmp_path: Path) -> None:
     session = toy_session(toy, data={"root": str(toy.root), "held_out": "wax", "size": 56, "batch_size": 8})
     recorded_run = recorded(session, tmp_path / "run")
@@ -150,6 +156,10 @@ def test_the_script_prepares_images_as_evaluation_does(toy: Manifest, tmp_path: 
         photo(tmp_path / "small.png", 30, 40),
         photo(tmp_path / "turned.jpg", 400, 300, exif=turned),
         photo(tmp_path / "grey.png", 100, 90, "L"),
+        photo(tmp_path / "turned.png", 90, 60, "RGBA", exif=turned),
+        photo(tmp_path / "turned.tif", 90, 60, exif=turned),
+        deep(tmp_path / "deep.png"),
+        deep(tmp_path / "deep.tif"),
     ]
     code = SHIELD + (
         "import numpy; names = runpy.run_path(sys.argv[0]); "
@@ -161,6 +171,16 @@ def test_the_script_prepares_images_as_evaluation_does(toy: Manifest, tmp_path: 
     levels = np.abs(np.load(out) - ours) * 255 * np.array([0.229, 0.224, 0.225])[:, None, None]
     assert levels.max() <= 1.01, "at most one of 256 brightness levels"
     assert levels.mean() < 0.02
+
+
+def test_the_script_says_which_image_it_cannot_scale(model: Model, tmp_path: Path) -> None:
+    model.export(tmp_path / "onnx", to="onnx")
+    Image.fromarray(np.zeros((8, 8), np.float32)).save(tmp_path / "height.tif")
+    command = [sys.executable, str(tmp_path / "onnx" / "predict_onnx.py"), str(tmp_path / "height.tif")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "height.tif to hold integers in grey, RGB or CMYK, but got 32-bit floats. Save it as" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_model_of_features_is_exported(toy: Manifest, tmp_path: Path) -> None:

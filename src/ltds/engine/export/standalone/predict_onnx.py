@@ -6,12 +6,22 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image
 
 HERE = Path(__file__).parent
 MODEL = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
 IMAGES = MODEL["preprocessing"].get("images", MODEL["preprocessing"])
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # not those that start other programs, such as EPS
+CONVERT = "Save it as an 8-bit RGB PNG or JPEG."
+TURNS = {  # EXIF orientation -> what turns the stored pixels upright
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 SIZE, MEAN, STD = (IMAGES["transform"][name] for name in ("size", "mean", "std"))
 
 
@@ -19,15 +29,47 @@ def scaled(size: tuple[int, int], side: int) -> tuple[int, int]:
     return int(side * size[0] / min(size)), int(side * size[1] / min(size))
 
 
-def network_input(file: str) -> np.ndarray:
+def grey(image: Image.Image, file: str) -> Image.Image:
+    """Grey of 16 bits, or as many as a TIFF says that it has, scaled to 8 bits: Pillow would clip it at 255."""
+    values = np.asarray(image).astype(np.int64)
+    if values.min() < 0 or values.max() > 65535:
+        sys.exit(f"Expected {file} to have at most 16 bits, but got {values.min()} to {values.max()}. {CONVERT}")
+    bits = getattr(image, "tag_v2", {}).get(ExifTags.Base.BitsPerSample, (16,))[0]
+    most = 2 ** min(16, int(bits)) - 1
+    levels = ((255 * values + most // 2) // most).astype(np.uint8)
+    transparent = image.info.get("transparency")
+    if isinstance(transparent, int):
+        levels[values == transparent] = 255
+    return Image.fromarray(levels).convert("RGB")
+
+
+def rgb(image: Image.Image, file: str) -> Image.Image:
+    if image.mode.startswith("I"):
+        return grey(image, file)
+    if image.mode in ("F", "LAB"):
+        what = "32-bit floats" if image.mode == "F" else "CIELAB colours"
+        sys.exit(f"Expected {file} to hold integers in grey, RGB or CMYK, but got {what}. {CONVERT}")
+    if image.has_transparency_data:  # transparent pixels become white
+        layer = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+    return image.convert("RGB")
+
+
+def decoded(file: str) -> Image.Image:
+    """The upright image, its shorter side at most as long as in training."""
     with Image.open(file, formats=FORMATS) as image:
         wanted = scaled(image.size, min(*image.size, IMAGES["decoded_side"]))
         draft = image.draft(None, (2 * wanted[0], 2 * wanted[1]))  # large JPEGs are decoded at a reduced scale
-        colours = image.convert("RGBA") if image.has_transparency_data else image.convert("RGB")
-        if colours.mode == "RGBA":  # transparent pixels become white
-            colours = Image.alpha_composite(Image.new("RGBA", colours.size, "white"), colours).convert("RGB")
-        small = colours.resize(wanted, Image.Resampling.BILINEAR, box=draft[1] if draft else None)
-    small = ImageOps.exif_transpose(small)
+        image.load()
+        if draft is None:  # loading a TIFF turns it upright, so only now is its size known
+            wanted = scaled(image.size, min(*image.size, IMAGES["decoded_side"]))
+        turn = TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))  # of the file: new images lack it
+        small = rgb(image, file).resize(wanted, Image.Resampling.BILINEAR, box=draft[1] if draft else None)
+    return small if turn is None else small.transpose(turn)
+
+
+def network_input(file: str) -> np.ndarray:
+    small = decoded(file)
     small = small.resize(scaled(small.size, SIZE), Image.Resampling.BILINEAR)
     left, top = round((small.width - SIZE) / 2), round((small.height - SIZE) / 2)
     pixels = np.asarray(small.crop((left, top, left + SIZE, top + SIZE)), np.float32) / 255
