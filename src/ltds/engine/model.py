@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ltds.engine.export import ExportFormat, ExportResult
 
 UNKNOWN = "unknown"
-ModelInput = Sequence[ImageSource] | NDArray[np.floating]
+ModelInput = Sequence[ImageSource] | NDArray[Any]  # an array of numbers (N,D), or of paths (N,)
 
 
 @dataclass(frozen=True)

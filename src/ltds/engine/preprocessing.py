@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ltds.core.errors import DataError, expected
@@ -87,7 +88,7 @@ class FrozenPreprocessing:
         return self.features.input_dim if self.features else None
 
     def __call__(self, raw: Sequence[Any]) -> Tensor:
-        if self.features and isinstance(raw, np.ndarray):
+        if self.features and isinstance(raw, np.ndarray) and not _lists_images(raw):
             return self.features(raw)
         outputs = self.network(self.images(raw)).half().float()
         return outputs / self.features.scale if self.features else outputs
@@ -95,6 +96,11 @@ class FrozenPreprocessing:
     def to_dict(self) -> dict[str, Any]:
         features = self.features.to_dict() if self.features else None
         return frozen_to_dict(self.images.to_dict(), self.network.to_dict(), features)
+
+
+def _lists_images(array: NDArray[Any]) -> bool:
+    """Whether it holds paths or other images, and no numbers."""
+    return array.ndim == 1 and array.dtype.kind in "OSU"
 
 
 def frozen_to_dict(

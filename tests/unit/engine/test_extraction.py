@@ -56,6 +56,8 @@ def test_its_models_predict_from_images_and_from_vectors(toy: Manifest, tmp_path
     np.testing.assert_array_equal(model.logits(vectors, batch_size=999), table.logits)
     images = [toy.root / toy.paths[row] for row in table.rows]
     np.testing.assert_allclose(model.logits(images), table.logits, rtol=1e-3, atol=1e-3)
+    for listed in (np.array(images[:3]), np.array([str(image) for image in images[:3]])):
+        np.testing.assert_allclose(model.logits(listed), table.logits[:3], rtol=1e-3, atol=1e-3)
     assert model.predict(images[0])[0].classes[0][0] in toy.classes
 
 
