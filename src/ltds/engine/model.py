@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ltds.core.errors import ConfigError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.decode import ImageSource
 from ltds.engine.naming import UnknownNamer
@@ -88,6 +90,7 @@ class Model:
         many of the most similar training images to list; the first time, this computes the features of all of them.
         `name_unknowns`: give unknown images the name of the open class whose embedding is nearest.
         """
+        check_threshold(threshold)
         namer = UnknownNamer(self) if name_unknowns else None
         index = self.training_index(progress=progress) if nearest else None
         logits, features = self._collect(images, ("logits", "features"), batch_size, progress)
@@ -163,6 +166,16 @@ class Model:
         for start in range(0, len(images), batch_size):
             raw: Any = images[start : start + batch_size]
             yield self.record.preprocessing(raw).to(self.device)
+
+
+def check_threshold(threshold: float | None) -> None:
+    """Refuse a number that no score can reach: a mistake that would make every image "unknown".
+
+    Infinity is no mistake: it says so.
+    """
+    if threshold is not None and threshold != math.inf and not threshold <= 1:
+        remedy = "Choose a number below 1, such as 0.9."
+        raise ConfigError(expected("argument 'threshold'", "a score, which is at most 1", f"{threshold:g}", remedy))
 
 
 def add_nearest(

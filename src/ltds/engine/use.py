@@ -13,7 +13,7 @@ from ltds.data.datasets.raw import preview
 from ltds.data.manifest import Manifest
 from ltds.engine.export import ExportFormat, ExportResult
 from ltds.engine.load import load_model
-from ltds.engine.model import Model
+from ltds.engine.model import Model, check_threshold
 from ltds.engine.other_data import EvaluatedSplit, Judged, evaluate_on, evaluation_folder, write_evaluation
 from ltds.engine.predict_files import FilePredictions, SkippedFile, find_images, predict_files
 from ltds.engine.prediction_files import check_output, write_predictions
@@ -52,6 +52,7 @@ def predict(
             embeddings only).
         data: The dataset that the model was trained on, for `nearest`, if it was moved after training.
     """
+    check_threshold(threshold)
     if out is not None:
         check_output(Path(out))
     files = find_images([images] if isinstance(images, str | Path) else images)

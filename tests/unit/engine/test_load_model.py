@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import shutil
 import subprocess
 import sys
@@ -12,13 +14,16 @@ import pytest
 import torch
 from PIL import Image
 
-from ltds.core.errors import CheckpointError, DataError
+import ltds
+from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.model import _interpret
 from ltds.evaluation.table import PredictionTable
+from ltds.serving.answers import Answerer
+from ltds.serving.limits import ServeLimits
 from toy import recorded, toy_session, write_dataset
 
 METHODS = ["agg", "la-posthoc", "agg-embeddings", "tau-norm", "ncm", "lws", "cumix-embeddings", "daml", "ltds"]
@@ -67,6 +72,21 @@ def test_predictions_name_classes_and_unknown(toy: Manifest, tmp_path: Path) -> 
     assert model.predict([]) == []
     with pytest.raises(DataError, match="nothing: it does not exist"):
         model.predict(["no such file.jpg"])
+
+
+@pytest.mark.parametrize("threshold", [2.0, 1.001, float("nan")])
+def test_a_threshold_that_no_score_reaches_is_refused(toy: Manifest, tmp_path: Path, threshold: float) -> None:
+    model = load_model(trained(toy, tmp_path / "run").path)
+    file = toy.root / toy.paths[0]
+    part = f"Expected argument 'threshold' to be a score, which is at most 1, but got {threshold:g}"
+    with pytest.raises(ConfigError, match=re.escape(part)):
+        model.predict([file], threshold=threshold)
+    with pytest.raises(ConfigError, match=re.escape(part)):
+        ltds.predict(model, file, threshold=threshold)
+    with pytest.raises(ConfigError, match=re.escape(part)):
+        Answerer(model, ServeLimits(), top=1, threshold=threshold, nearest=0)
+    assert not model.predict([file], threshold=-1.0)[0].unknown
+    assert model.predict([file], threshold=math.inf)[0].unknown
 
 
 def test_an_open_class_is_never_predicted(toy: Manifest, tmp_path: Path) -> None:
