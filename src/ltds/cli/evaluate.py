@@ -138,7 +138,7 @@ def _remarks(metrics: dict[str, Any]) -> list[str]:
     lines = [
         "accuracy: the most probable class is right; named right: it is right and the model did not say 'unknown'.",
         f"Mean over classes of the accuracy (macro accuracy): {_percent(metrics['overall']['macro_accuracy'])}",
-        "No image is called 'unknown': the run had no validation images to choose a threshold on."
+        "No image is called 'unknown': the run had no correctly classified validation image to choose a threshold on."
         if threshold is None
         else f"An image is called 'unknown' if its score is below {threshold:.4g}. The rule: {unknown['rule']}.",
     ]

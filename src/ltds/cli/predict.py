@@ -166,7 +166,8 @@ def _unknown_rule(model: Model, threshold: float | None) -> str:
     if threshold is not None:
         return f"An image is called 'unknown' if its score is below {threshold:g}, as you asked."
     if rule.threshold is None:
-        return "No image is called 'unknown': the run had no validation images to choose a threshold (see --threshold)."
+        why = "the run had no correctly classified validation image to choose a threshold on (see --threshold)"
+        return f"No image is called 'unknown': {why}."
     return f"An image is called 'unknown' if its score is below {rule.threshold:.4g}. The rule: {rule.rule}."
 
 

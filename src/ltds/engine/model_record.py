@@ -29,8 +29,8 @@ class UnknownRule:
     """When a model says "unknown": its score is below the threshold.
 
     The score is the largest softmax value of the logits of known classes, divided by `temperature`. `rule` says how the
-    threshold was chosen and `split` on which images. Without a threshold (no validation images), the model never says
-    "unknown".
+    threshold was chosen and `split` on which images. Without a threshold (no correctly classified
+    validation image), the model never says "unknown".
     """
 
     score: str

@@ -106,7 +106,9 @@ def headline_sentences(metrics: Mapping[str, Any]) -> tuple[str, list[str]]:
         )
     wrongly, rightly = cells["known_called_unknown"], cells["open_called_unknown"]
     if metrics["unknown"]["threshold"] is None:
-        more.append("It never says 'unknown': there were no validation images to choose a threshold on.")
+        more.append(
+            "It never says 'unknown': there was no correctly classified validation image to choose a threshold on."
+        )
     elif wrongly.mean is not None:
         more.append(f"It says 'unknown' to {wrongly.mean:.0f} of 100 of these images, although it knows their class.")
     if rightly.mean is not None:

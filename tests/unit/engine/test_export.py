@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,11 @@ from ltds.core.runs import RunDirectory
 from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
 from ltds.engine.export import HALF_LIMIT, LIMIT
+from ltds.engine.export.card import model_card
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.model import Model
+from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.nn.resnet import BasicBlock, ResNet
 from toy import recorded, toy_session
 
@@ -105,6 +108,26 @@ def test_the_card_gives_results_with_their_images(run: RunDirectory, model: Mode
     assert "so never named: fox" in card
     assert "Where a number rests on fewer than 50 images, it says little." in card
     assert f"is below {model.threshold:.6g}" in card
+
+
+def test_the_card_says_only_what_is_so(model: Model) -> None:
+    """No threshold, no results, a source domain without training images, test images that were trained on."""
+    stored = model.stored
+    counts = stored.task.counts.copy()
+    counts[1] = 0
+    site = replace(stored, task=replace(stored.task, counts=counts, trained_in_test=7))
+    card = model_card(site, "safetensors", 0.0, "5 random inputs")
+    assert "from 1 domain: ink (22)." in card
+    assert "| oil (never trained on) |" in card
+    assert "7 test images of the trained domains were training images, too." in card
+    silent = replace(stored.record, unknown=replace(stored.record.unknown, threshold=None))
+    never = replace(stored, scores={}, record=silent)
+    card = model_card(never, "safetensors", 0.0, "5 random inputs")
+    assert "This model names the class of an image, one of 5.\n" in card
+    assert "Never: there was no correctly classified validation image" in card
+    assert "- It was not tested." in card
+    vectors = replace(stored, record=replace(stored.record, preprocessing=FeaturePreprocessing(7, 1.0)))
+    assert 'names the class of a feature vector, one of 5, or says "unknown".' in model_card(vectors, "onnx", 0.0, "it")
 
 
 SHIELD = "import sys, runpy; sys.modules['ltds'] = sys.modules['torch'] = None; sys.argv = sys.argv[1:]; "

@@ -29,14 +29,16 @@ def model_card(model: StoredModel, to: str, difference: float, checked_on: str, 
         _results(model),
         _unknown(model.record.unknown),
     ]
-    parts += [_limits(model.task), _check(to, difference, checked_on)]
+    parts += [_limits(model), _check(to, difference, checked_on)]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
 def _purpose(model: StoredModel) -> Iterator[str]:
     known = len(model.task.classes) - len(model.task.open_classes)
     yield f"# {model.config.method_name} on {model.task.name}"
-    yield f'This model names the class of an image, one of {known}, or says "unknown".'
+    thing = "a feature vector" if isinstance(model.record.preprocessing, FeaturePreprocessing) else "an image"
+    rejects = "" if model.record.unknown.threshold is None else ', or says "unknown"'
+    yield f"This model names the class of {thing}, one of {known}{rejects}."
 
 
 def _use(model: StoredModel, to: str) -> Iterator[str]:
@@ -71,11 +73,12 @@ def _index() -> Iterator[str]:
 def _data(task: Task) -> Iterator[str]:
     counts = task.class_counts
     trained = counts[counts > 0]
+    sources = _trained_domains(task)
     yield "## Data"
     yield (
         f"Trained on {int(counts.sum())} images of {len(trained)} classes of the dataset {task.name}, from "
-        f"{len(task.sources)} domains: "
-        + ", ".join(f"{d} ({int(n)})" for d, n in zip(task.sources, task.counts.sum(axis=1), strict=True))
+        f"{len(sources)} {'domain' if len(sources) == 1 else 'domains'}: "
+        + ", ".join(f"{domain} ({images})" for domain, images in sources.items())
         + "."
     )
     if len(trained):
@@ -90,6 +93,12 @@ def _data(task: Task) -> Iterator[str]:
         + ", ".join(f"{int((groups == shot).sum())} {shot} ({SHOT_MEANING[shot]})" for shot in SHOTS)
         + "."
     )
+
+
+def _trained_domains(task: Task) -> dict[str, int]:
+    """The domains with training images, and how many; a source without any is a site for testing."""
+    images = task.counts.sum(axis=1).tolist()
+    return {domain: count for domain, count in zip(task.sources, images, strict=True) if count}
 
 
 def _method(model: StoredModel) -> Iterator[str]:
@@ -126,10 +135,12 @@ def _results(model: StoredModel) -> Iterator[str]:
         "ones. AUROC: how often an image of a known class gets a higher confidence than one of an unknown class (50 % "
         "is chance)."
     )
+    if model.task.trained_in_test:
+        yield f"{model.task.trained_in_test} test images of the trained domains were training images, too."
     yield ""
-    rows = []
+    rows, trained = [], _trained_domains(model.task)
     for domain, row in model.scores["per_domain"].items():
-        name = f"{domain} (never trained on)" if domain == model.task.held_out else domain
+        name = domain if domain in trained else f"{domain} (never trained on)"
         cells = (_percent(row["accuracy"]), _percent(row["macro_accuracy"]), _percent(row["auroc"]))
         rows.append([name, cells[0], cells[1], str(row["known_images"]), cells[2], str(row["open_images"])])
     yield from _table(["domain", "accuracy", "macro accuracy", "images", "AUROC", "images of unknown classes"], rows)
@@ -147,15 +158,20 @@ def _results(model: StoredModel) -> Iterator[str]:
 def _unknown(rule: UnknownRule) -> Iterator[str]:
     yield '## When it says "unknown"'
     if rule.threshold is None:
-        yield "Never: there were no validation images to choose a threshold on. Give one of your own when you predict."
+        yield (
+            "Never: there was no correctly classified validation image to choose a threshold on. Give a threshold of "
+            "your own when you predict."
+        )
         return
     yield f"When the score {rule.score} is below {rule.threshold:.6g}. Rule: {rule.rule} (split: {rule.split})."
 
 
-def _limits(task: Task) -> Iterator[str]:
+def _limits(model: StoredModel) -> Iterator[str]:
+    task = model.task
+    tested = "tested on the images counted above" if model.scores else "not tested"
     yield "## Limits"
-    yield "- It was tested on the images counted above. On images of another origin expect less, and measure it there."
-    yield "- It knows only the classes in `model.json`. Images of other classes are often given one of these names."
+    yield f"- It was {tested}. On images of another origin expect less, and measure it there."
+    yield "- It knows only the classes that it was trained on. Images of others are often given one of these names."
     yield "- A confidence is the model's own estimate, not a measured probability of being right."
     rare = int(((task.class_counts > 0) & (task.class_counts < 20)).sum())
     if rare:
