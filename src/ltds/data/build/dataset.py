@@ -28,13 +28,14 @@ def build_dataset(
     make_plan: MakePlan,
     *,
     damaged: str = "refuse",
+    inside: bool = False,
     progress: Progress = SILENT,
     extras: Callable[[Path], None] = lambda out: None,
 ) -> Manifest:
     """The dataset in `out`; a finished one is not built again. `key` says what the dataset depends on.
 
     The images are checked first; the manifest, which makes the folder a dataset, is written last. `extras(out)` may
-    write further files.
+    write further files. `inside`: `out` may lie in the source, because the builder does not search it for images.
     """
     finished = (out / "manifest.json").is_file()
     if finished:
@@ -42,7 +43,9 @@ def build_dataset(
         if _points_to(out / LINK, source):
             return manifest
     else:
-        _require_empty(out, source)
+        if not inside:
+            _require_outside(out, source)
+        _require_empty(out)
     plan, left_out = check_images(make_plan, source, damaged, progress)
     new = _manifest(out, plan, left_out, key)
     if finished and new.checksum != manifest.checksum:
@@ -76,11 +79,15 @@ def _finished(out: Path, key: dict[str, Any]) -> Manifest:
     raise DataError(expected(f"'{out}'", rule, got, "Choose another folder, or delete this one."))
 
 
-def _require_empty(out: Path, source: Path) -> None:
-    """Refuse a folder that contains files which an interrupted build would not have left."""
+def _require_outside(out: Path, source: Path) -> None:
+    """Refuse a folder in the source: the next build would take what is in it for images of the source."""
     if out.resolve().is_relative_to(source.resolve()):
         remedy = "Choose another folder."
         raise DataError(expected(f"'{out}'", "outside the folder of the images", f"a folder in '{source}'", remedy))
+
+
+def _require_empty(out: Path) -> None:
+    """Refuse a folder that contains files which an interrupted build would not have left."""
     names = sorted(entry.name for entry in out.iterdir()) if out.is_dir() else []
     foreign = [name for name in names if name not in _OURS and not name.endswith(".part")]
     if foreign:

@@ -74,7 +74,7 @@ def build(
     def plan(without: Collection[str]) -> Plan:
         return plan_lists(name or out.resolve().name, root, files, config, classes, without)
 
-    return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
+    return build_dataset(out, root, key, plan, damaged=config.damaged, inside=True, progress=progress)
 
 
 def plan_lists(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
@@ -30,7 +31,7 @@ LEFT_BY_BUILDS = {LINK, "manifest.csv", "semantics", ".cache"}  # what an interr
 def open_or_build(source: str | Path | Manifest, progress: Progress = SILENT) -> Manifest:
     """The dataset that `source` names, or one built from the folder or list of images that it is.
 
-    It is built in the data home ($LTDS_DATA, or `data`), with links to the images; images that cannot be decoded are
+    It is built in the data home ($LTDS_DATA, or `data`), with a link to the images; images that cannot be decoded are
     left out. A dataset built before is used again if the images are still the same.
     """
     if not isinstance(source, Manifest):
@@ -63,11 +64,20 @@ def read_folder(source: Path) -> ImageFolder:
     return ImageFolder(images, config)
 
 
+def read_list(file: Path) -> ListsConfig:
+    """The settings that build a dataset from a list; unless it gives the splits, with the limit of `read_folder`."""
+    config = ListsConfig(damaged="leave-out")
+    plan = lists.plan_lists(file.stem, file.parent, [file], config)
+    if not plan.whole_held_out:  # which these settings switch on where splits are drawn
+        return config
+    return config.model_copy(update={"most_test": _most_test(plan, config.test)})
+
+
 def preview(source: Path) -> Manifest:
     """The dataset that would be built from a folder or a list of images, without writing or decoding anything."""
     name = dataset_name(source)
     if source.is_file():
-        plan, root = lists.plan_lists(name, source.parent, [source], ListsConfig()), source.parent
+        plan, root = lists.plan_lists(name, source.parent, [source], read_list(source)), source.parent
     else:
         plan, root = folder.plan_folder(name, source, read_folder(source).config), source
     return Manifest(
@@ -108,7 +118,7 @@ def _from_folder(source: Path, progress: Progress) -> Manifest:
         return linked and same and not _lacks_repaired(built)
 
     out = _folder_for(source, images, is_same)
-    with _writable():
+    with _writable(out.parent):
         return folder.build(out, source, config, name=dataset_name(source), progress=progress)
 
 
@@ -119,14 +129,16 @@ def _used(images: Sequence[str], config: FolderConfig) -> Iterable[str]:
 
 
 def _from_list(file: Path, progress: Progress) -> Manifest:
-    config, content = ListsConfig(damaged="leave-out"), digests([file])
+    config, content = read_list(file), digests([file])
+    made_with = {"config": config.model_dump(mode="json"), "lists": content}
 
     def is_same(built: Manifest) -> bool:
         linked = (built.root / LINK).resolve() == file.parent.resolve()
-        return linked and built.provenance.get("lists") == content and not _lacks_repaired(built)
+        same = all(built.provenance.get(name) == value for name, value in made_with.items())
+        return linked and same and not _lacks_repaired(built)
 
     out = _folder_for(file, [*content.values()], is_same)
-    with _writable():
+    with _writable(out.parent):
         return lists.build(out, file.parent, [file], config, name=dataset_name(file), progress=progress)
 
 
@@ -135,13 +147,28 @@ def _folder_for(source: Path, content: Iterable[str], is_same: Callable[[Manifes
 
     A further number follows if a dataset of the same files lacks images that have been repaired since.
     """
-    plain = data_home() / dataset_name(source)
+    plain = _home_for(source) / dataset_name(source)
     if _is_usable(plain, source, is_same):
         return plain
     digest = hashlib.sha256("\n".join([str(source.resolve()), *content]).encode(errors="surrogateescape"))
     hashed = plain.with_name(f"{plain.name}-{digest.hexdigest()[:8]}")
     names = chain([hashed], (hashed.with_name(f"{hashed.name}-{number}") for number in count(2)))
     return next(out for out in names if not _is_outdated(out))
+
+
+def _home_for(source: Path) -> Path:
+    """The data home, or if that lies in the folder of the images (often the current one), the folder `data` beside it.
+
+    Datasets never go into a folder that is searched for images: it would hold more with every dataset.
+    """
+    home = data_home()
+    if not home.resolve().is_relative_to(source.resolve()):
+        return home
+    if "LTDS_DATA" in os.environ:
+        rule = f"a folder outside that of the images ('{source}')"
+        remedy = "Set it to another folder."
+        raise DataError(expected("the environment variable LTDS_DATA", rule, f"'{home}'", remedy))
+    return source.resolve().parent / home
 
 
 def _is_outdated(out: Path) -> bool:
@@ -171,11 +198,11 @@ def _is_usable(out: Path, source: Path, is_same: Callable[[Manifest], bool]) -> 
 
 
 @contextmanager
-def _writable() -> Iterator[None]:
+def _writable(home: Path) -> Iterator[None]:
     """Turn the system's error about the data home into a sentence."""
     try:
         yield
     except OSError as error:
         rule = "a folder that can be written to, for the dataset that is built from the images"
         remedy = "Set the environment variable LTDS_DATA to a folder of yours."
-        raise DataError(expected(f"'{data_home()}'", rule, f"'{error.strerror}'", remedy)) from error
+        raise DataError(expected(f"'{home}'", rule, f"'{error.strerror}'", remedy)) from error

@@ -13,6 +13,7 @@ from PIL import Image, features
 from ltds.core.errors import DataError
 from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.build.stratify import split_counts
+from ltds.data.datasets import lists
 from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.opening import ImageFolderError, open_dataset
 from ltds.data.datasets.raw import dataset_name, open_or_build, preview, read_folder
@@ -100,6 +101,17 @@ def test_a_folder_inside_the_data_home_keeps_its_files(photos: Path, monkeypatch
     assert made.root.name.startswith("photos-")
     assert not (photos / "manifest.json").exists()
     assert dataset_name(Path("x/bestiary")) == "bestiary-images"
+
+
+def test_the_current_folder_is_built_beside_itself(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(photos)
+    made = open_or_build(".")
+    assert (made.name, made.root) == ("photos", photos.parent / "data/photos")
+    assert open_or_build(".").root == made.root
+    assert not (photos / "data").exists()
+    monkeypatch.setenv("LTDS_DATA", str(photos / "datasets"))
+    with pytest.raises(DataError, match=r"LTDS_DATA to be a folder outside that of the images .* another folder"):
+        open_or_build(".")
 
 
 def test_a_held_out_domain_is_tested_on_all_of_its_images(photos: Path) -> None:
@@ -217,6 +229,36 @@ def test_a_list_of_images(photos: Path) -> None:
     assert preview(photos / "mine.csv").split_ids.tolist() == made.split_ids.tolist()
     (photos / "mine.csv").write_text("\n".join(["path,class,domain", *rows[1:]]))
     assert len(open_or_build(photos / "mine.csv")) == 13
+
+
+def listed(photos: Path, name: str = "mine.csv") -> Path:
+    rows = [f"{path},{path.split('/')[1]},{path.split('/')[0]}" for path in images_below(photos) if "/" in path]
+    (photos / name).write_text("\n".join(["path,class,domain", *rows]))
+    return photos / name
+
+
+def test_a_list_in_the_current_folder(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed(photos)
+    monkeypatch.chdir(photos)
+    made = open_or_build("mine.csv")
+    assert (len(made), made.root) == (14, Path("data/mine"))
+    assert open_or_build("mine.csv").root == made.root
+
+
+def test_a_dataset_of_a_list_with_other_settings_is_left_alone(photos: Path) -> None:
+    file = listed(photos)
+    built = lists.build(Path("data/mine"), photos, [file], lists.ListsConfig())
+    made = open_or_build(file)
+    assert made.root != built.root
+    assert open_or_build(file).root == made.root
+
+
+def test_a_list_has_the_test_images_of_its_folder(tmp_path: Path) -> None:
+    photos = write(tmp_path / "photos", *many("a", "cat", 200), *many("a", "dog", 80), *many("a", "elk", 5))
+    file = listed(photos)
+    assert preview(file).counts("test").tolist() == preview(photos).counts("test").tolist() == [[16, 16, 1]]
+    file.write_text("path,class,split\na/cat/0.png,cat,train\na/cat/1.png,cat,test\n")
+    assert preview(file).counts("test").tolist() == [[1]]
 
 
 def test_a_folder_of_images_is_no_dataset(photos: Path) -> None:
