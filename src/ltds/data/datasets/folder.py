@@ -27,8 +27,11 @@ SPLIT_WORDS = {
     "valid": "val",
     "validation": "val",
     "crossval": "val",
+    "dev": "val",
+    "eval": "val",
     "test": "test",
     "testing": "test",
+    "holdout": "test",
 }
 ONE_DOMAIN = "all"
 _LEVELS = ("domain", "class", "split")

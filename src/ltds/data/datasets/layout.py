@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ltds.core.errors import DataError
-from ltds.data.build.source import SUFFIXES
+from ltds.data.build.source import SUFFIXES, first_few
 from ltds.data.datasets.folder import SPLIT_WORDS
 
 SUGGESTED = "Sort them into folders by domain and class, as in {name}/hospital-a/benign/001.jpg."
@@ -32,8 +32,11 @@ def infer_layout(root: Path, images: Sequence[str]) -> str:
             f"they lie directly in the folder. {SUGGESTED.format(name=root.name or root)}"
         )
     levels = [path.split("/")[:-1] for path in images if path.count("/") >= depth]
-    split_at = next((i for i in range(min(depth, 3)) if _are_splits({folders[i] for folders in levels})), None)
+    names_at = [{folders[i] for folders in levels} for i in range(min(depth, 3))]
+    split_at = next((i for i, found in enumerate(names_at) if _are_splits(found)), None)
     if split_at is None:
+        for found in names_at:
+            _refuse_splits_among_others(root, found)
         _refuse_one_level_too_deep(root, levels, depth)
     names = ["domain", "class"] if depth - (split_at is not None) >= 2 else ["class"]
     if split_at is not None:
@@ -44,6 +47,23 @@ def infer_layout(root: Path, images: Sequence[str]) -> str:
 def _are_splits(names: set[str]) -> bool:
     """Whether these folders are splits: train and test, say, and nothing else."""
     return len(names) >= 2 and all(name.lower() in SPLIT_WORDS for name in names)
+
+
+def _refuse_splits_among_others(root: Path, names: set[str]) -> None:
+    """Raise where folders are called train and test, say, next to others: as domains, test images would be trained on.
+
+    One such name alone says nothing: a train is a vehicle, too.
+    """
+    splits = sorted(name for name in names if name.lower() in SPLIT_WORDS)
+    others = sorted(names - set(splits))
+    kinds = {SPLIT_WORDS[name.lower()] for name in splits}
+    if not others or "train" not in kinds or len(kinds) == 1:
+        return
+    raise DataError(
+        f"Expected the folders of one level in '{root}' to be splits or none of them, but got {first_few(splits)} next "
+        f"to {first_few(others)}. If they are splits, move the others away, or rename them to train, val or test. If "
+        "they are not, build the dataset with the builder 'folder' and name its setting 'layout', such as domain/class."
+    )
 
 
 def _refuse_one_level_too_deep(root: Path, levels: list[list[str]], depth: int) -> None:

@@ -47,6 +47,9 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["a/cat/2021/x/1.png", "b/cat/2022/y/2.png", "b/cat/2023/y/2.png"], "domain/class"),
         (["cat/1.png", "dog/1.png"], "class"),
         (["train/cat/1.png", "test/cat/1.png"], "split/class"),
+        (["train/cat/1.png", "dev/cat/1.png", "test/cat/1.png"], "split/class"),
+        (["train/cat/1.png", "eval/cat/1.png", "holdout/cat/1.png"], "split/class"),
+        (["train/1.png", "bus/1.png", "tram/1.png"], "class"),  # a vehicle
         (["Train/a/cat/1.png", "valid/a/cat/1.png"], "split/domain/class"),
         (["a/train/cat/1.png", "b/test/cat/1.png"], "domain/split/class"),
         (["a/cat/train/1.png", "b/cat/test/2.png"], "domain/class/split"),
@@ -67,6 +70,11 @@ def test_what_folders_mean(tmp_path: Path, files: list[str], layout: str) -> Non
         (["1.png", "2.png"], "2 images without a class: they lie directly in the folder. Sort them"),
         (["PACS/a/cat/1.png", "PACS/b/cat/1.png"], "one folder 'PACS' around everything. Name that one instead"),
         (["fr/s1/cat/1.png", "de/s2/cat/1.png"], "one level deeper"),
+        (
+            ["train/cat/1.png", "test/cat/1.png", "extra/cat/1.png"],
+            "'test', 'train' next to 'extra'. If they",
+        ),
+        (["a/cat/train/1.png", "a/cat/val/1.png", "b/cat/old/1.png"], "'train', 'val' next to 'old'"),
     ],
 )
 def test_folders_that_mean_nothing(tmp_path: Path, files: list[str], said: str) -> None:
