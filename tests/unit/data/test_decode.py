@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import ExifTags, Image, ImageFile, features
+from PIL import ExifTags, Image, ImageFile, ImageSequence, features
 
 from ltds.core.errors import DataError
-from ltds.data.decode import decode
+from ltds.data.decode import decode, decode_tensor
 
 RED, BLUE = (200, 30, 40), (10, 60, 220)
 PACS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "pacs96" / "PACS"
@@ -171,6 +171,17 @@ def test_large_jpeg_decoded_at_a_fraction_is_what_the_full_decode_gives(tmp_path
     assert quick.shape == (64, 80, 3)
     assert np.abs(quick.astype(int) - full).max() <= 2
     assert np.abs(quick.astype(int) - full).mean() < 0.3
+
+
+@pytest.mark.parametrize("ending", ["tif", "gif"])
+@pytest.mark.parametrize("size", [None, 8])
+def test_each_page_of_an_open_image_is_itself(tmp_path: Path, ending: str, size: int | None) -> None:
+    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
+    first, *others = (Image.new("RGB", (24, 16), colour) for colour in colours)
+    first.save(tmp_path / f"a.{ending}", save_all=True, append_images=others)
+    with Image.open(tmp_path / f"a.{ending}") as image:
+        found = [decode_tensor(page, size)[:, 0, 0].tolist() for page in ImageSequence.Iterator(image)]
+    assert found == [list(colour) for colour in colours]
 
 
 def test_missing_file(tmp_path: Path) -> None:
