@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,11 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM")
 PLUGIN_FORMATS = ("AVIF", "HEIF")  # where this Pillow has them
 MOST_PIXELS = 89_478_485  # of one image: the number above which Pillow warns
 MANY_PIXELS = 24_000_000  # larger images are decoded one at a time, over all processes: they take up to a gigabyte
+
+# What Pillow's plugins raise on damaged files: SyntaxError for a broken header, RuntimeError for an AVIF, TypeError for
+# a TIFF that gives text where a number belongs, the others where a number of the file leads nowhere.
+DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, SyntaxError, ValueError, TypeError)
+DAMAGE += (LookupError, ArithmeticError, RuntimeError, struct.error)
 
 REMEDY = (
     "Copy the file again from its source, or leave it out: in a dataset, delete its line from manifest.csv "
@@ -85,8 +91,7 @@ def decoded(source: ImageSource, size: int | None) -> Image.Image:
         kinds = ", ".join((*FORMATS, *PLUGIN_FORMATS))
         got = "an empty file (0 bytes)" if _is_empty(source) else f"a file that is none of {kinds}"
         raise DataError(expected(f"image '{path}'", "a readable image", got, REMEDY)) from error
-    # Pillow's plugins raise all of these on damaged files: SyntaxError for a broken header, RuntimeError for an AVIF.
-    except (OSError, SyntaxError, ValueError, IndexError, EOFError, RuntimeError) as error:
+    except DAMAGE as error:
         raise DataError(expected(f"image '{path}'", "a complete, readable image", f"'{error}'", REMEDY)) from error
 
 

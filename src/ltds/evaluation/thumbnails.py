@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltds.core.array_files import read_arrays
 from ltds.core.files import atomic
-from ltds.data.decode import open_image
+from ltds.data.decode import DAMAGE, open_image
 
 SIDE = 96
 Thumbnails = Mapping[int, NDArray[np.uint8]]  # row id of the manifest -> (h,w,3)
@@ -25,7 +25,7 @@ def thumbnail(file: Path) -> NDArray[np.uint8] | None:
             small = image.convert("RGB")
             small.thumbnail((SIDE, SIDE))
             return np.asarray(small, dtype=np.uint8)
-    except (OSError, ValueError):
+    except DAMAGE:
         return None
 
 

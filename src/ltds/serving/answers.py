@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from ltds.core.errors import DataError
-from ltds.data.decode import open_image
+from ltds.data.decode import DAMAGE, open_image
 from ltds.engine.indexing import can_index
 from ltds.engine.model import ImagePrediction, Model, check_threshold
 from ltds.engine.predict_files import reason_of, require_images
@@ -69,7 +69,7 @@ class Answerer:
                 pixels = image.width * image.height
         except DataError as error:
             raise RefusedImageError(f"too many pixels; {most}") from error
-        except (OSError, SyntaxError, ValueError, EOFError) as error:
+        except DAMAGE as error:
             raise RefusedImageError("not an image that can be read (JPEG, PNG, WebP, GIF, BMP, TIFF, ...)") from error
         if pixels > self.limits.most_pixels:
             raise RefusedImageError(f"{pixels / 1e6:.1f} million pixels; {most}")

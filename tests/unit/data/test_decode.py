@@ -243,6 +243,29 @@ def test_a_damaged_avif_is_refused(tmp_path: Path) -> None:
         decode(file, None)
 
 
+def test_a_tiff_with_text_in_place_of_a_number_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.tif"
+    Image.new("RGB", (8, 8), RED).save(file)
+    content, where = file.read_bytes(), struct.pack("<HH", 273, 4)  # the place of the pixels, a long
+    assert content.count(where) == 1
+    file.write_bytes(content.replace(where, struct.pack("<HH", 273, 2)))  # as text
+    with pytest.raises(DataError, match=r"a\.tif' to be a complete, readable image, but got '.*integer'\. Copy"):
+        decode(file, None)
+
+
+@pytest.mark.parametrize("kind", [KeyError, OverflowError, ZeroDivisionError, struct.error])
+def test_whatever_a_decoder_raises_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    def fail(image: ImageFile.ImageFile) -> None:
+        raise kind("no such thing")
+
+    Image.new("RGB", (8, 8), RED).save(tmp_path / "a.png")
+    monkeypatch.setattr(ImageFile.ImageFile, "load", fail)
+    with pytest.raises(DataError, match=r"a\.png' to be a complete, readable image, but got .*no such thing"):
+        decode(tmp_path / "a.png", None)
+
+
 def test_truncated_jpeg_says_so(tmp_path: Path) -> None:
     Image.new("RGB", (64, 64), RED).save(tmp_path / "a.jpg")
     content = (tmp_path / "a.jpg").read_bytes()

@@ -14,7 +14,7 @@ from PIL import Image
 from ltds.core.errors import DataError
 from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
-from ltds.data.decode import decoded, open_image
+from ltds.data.decode import DAMAGE, decoded, open_image
 from ltds.data.prefetch import prefetch
 
 SIDE = 110  # shorter side of the decoded image: enough for features at 96 pixels
@@ -81,7 +81,7 @@ def _size(path: Path, image: Image.Image) -> tuple[int, int]:
     try:
         with open_image(path) as original:
             return original.size
-    except (OSError, ValueError, SyntaxError):
+    except DAMAGE:
         return image.size
 
 
