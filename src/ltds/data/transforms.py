@@ -26,6 +26,7 @@ from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 ImageBytes = NDArray[np.uint8]
 GREY = (0.2989, 0.587, 0.114)
 TRIES = 10
+LONGEST = 8  # shorter sides: what lies beyond them is cut before a central crop, which sees only one of them
 RESIZE_RULE = "shorter side to size, antialiased bilinear, central crop"
 
 # What F.interpolate(..., mode="bilinear", antialias=True) calls. Its own checks of arguments take a fifth of the time
@@ -153,6 +154,7 @@ class EvalTransform:
 
     def _centres(self, images: ImageBytes) -> Tensor:
         """(n,3,size,size) bytes from images (n,h,w,3) of one size."""
+        images = _without_ends(images)
         height, width = images.shape[1:3]
         short = min(height, width)
         height, width = int(self.size * height / short), int(self.size * width / short)
@@ -218,6 +220,16 @@ def _grey(pixels: Tensor) -> Tensor:
     """(N,1,H,W) from (N,3,H,W): 0.2989 R + 0.587 G + 0.114 B."""
     red, green, blue = pixels[:, :1], pixels[:, 1:2], pixels[:, 2:]
     return (red * GREY[0]).add_(green, alpha=GREY[1]).add_(blue, alpha=GREY[2])
+
+
+def _without_ends(images: ImageBytes) -> ImageBytes:
+    """(n,h,w,3) the middle of long images; others as they are.
+
+    Resized as a whole, an image of 65,000 x 1 pixels takes 10 GB. An even number is cut, so that the centre stays.
+    """
+    short = min(images.shape[1:3])
+    top, left = (max(0, side - LONGEST * short) // 2 for side in images.shape[1:3])
+    return images[:, top : images.shape[1] - top, left : images.shape[2] - left]
 
 
 def _channels_first(images: ImageBytes) -> Tensor:

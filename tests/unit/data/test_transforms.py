@@ -10,7 +10,9 @@ import transforms_reference as twin
 from torch import Tensor
 
 from ltds.core.errors import ConfigError
+from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 from ltds.core.rng import generator
+from ltds.data import transforms
 from ltds.data.transforms import EvalTransform, TrainTransform, crop_boxes, jitter
 
 LEVEL = 1 / 255 / 0.224  # one step of a byte, after normalisation
@@ -242,3 +244,30 @@ def normalised(pixels: Tensor) -> Tensor:
     mean, std = TrainTransform(1).mean, TrainTransform(1).std
     scale = torch.tensor([1 / (255 * s) for s in std])[:, None, None]
     return pixels * scale - torch.tensor([m / s for m, s in zip(mean, std, strict=True)])[:, None, None]
+
+
+def whole_then_cropped(image: Tensor, size: int) -> Tensor:
+    """(3,size,size) the definition: the whole image resized, then its centre cut."""
+    short = min(image.shape[1:])
+    height, width = (int(size * side / short) for side in image.shape[1:])
+    resized = F.interpolate(image[None], (height, width), mode="bilinear", antialias=True)[0]
+    top, left = round((height - size) / 2), round((width - size) / 2)
+    pixels = resized[:, top : top + size, left : left + size].float() / 255
+    mean, std = (torch.tensor(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
+    return (pixels - mean) / std
+
+
+@pytest.mark.parametrize("size", [(1, 2000), (2001, 1), (3, 700), (1500, 20), (20, 161), (9, 72), (31, 40)])
+def test_long_images_are_cut_before_they_are_resized(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[tuple[int, int]] = []
+    resize = transforms._ANTIALIASED
+
+    def watched(images: Tensor, size: tuple[int, int], *rest: object) -> Tensor:
+        sizes.append(size)
+        return resize(images, size, *rest)
+
+    monkeypatch.setattr(transforms, "_ANTIALIASED", watched)
+    (image,) = pictures(size)
+    (got,) = EvalTransform(size=32)([image])
+    assert max(max(found) for found in sizes) <= 9 * 32 + 1
+    assert (got - whole_then_cropped(image, 32)).abs().max() <= 1.01 * LEVEL

@@ -68,8 +68,14 @@ def decoded(file: str) -> Image.Image:
     return small if turn is None else small.transpose(turn)
 
 
+def without_ends(image: Image.Image) -> Image.Image:
+    """The middle of a long image: resized as a whole, one of 65,000 x 1 pixels would take gigabytes."""
+    left, top = (max(0, side - 8 * min(image.size)) // 2 for side in image.size)
+    return image.crop((left, top, image.width - left, image.height - top))
+
+
 def network_input(file: str) -> np.ndarray:
-    small = decoded(file)
+    small = without_ends(decoded(file))
     small = small.resize(scaled(small.size, SIZE), Image.Resampling.BILINEAR)
     left, top = round((small.width - SIZE) / 2), round((small.height - SIZE) / 2)
     pixels = np.asarray(small.crop((left, top, left + SIZE, top + SIZE)), np.float32) / 255
