@@ -175,6 +175,20 @@ def test_near_duplicates_survive_another_size_and_format(tmp_path: Path) -> None
     assert list(near_duplicates(looks.images)) == [(0, 6)]
 
 
+@pytest.mark.parametrize(("copies", "fewest", "most"), [(2, 3, 3), (5, 30, 30), (100, 1000, 1300)])
+def test_every_pair_of_few_copies_is_listed_but_not_of_many(
+    tmp_path: Path, copies: int, fewest: int, most: int
+) -> None:
+    for i in range(3):
+        draw(tmp_path / f"{i}.png", i, side=64)
+    count = 3 * copies
+    looks = look_at([tmp_path / f"{row % 3}.png" for row in range(count)], range(count))
+    pairs = list(near_duplicates(looks.images))
+    assert fewest <= len(set(pairs)) == len(pairs) <= most
+    assert all(a < b and a % 3 == b % 3 for a, b in pairs)
+    assert {b for _, b in pairs} == set(range(3, count)), "each is listed"
+
+
 def test_the_hash_is_of_brightness_from_left_to_right() -> None:
     rising = Image.fromarray(np.tile(np.arange(0, 252, 28, dtype=np.uint8), (8, 1)))
     assert difference_hash(rising.convert("RGB")) == 2**64 - 1
