@@ -31,7 +31,8 @@ class Manifest:
 
     Each file has one row. Only with `test_repeats` may a test row name a file of a train or val row, for protocols that
     test on a whole domain, its training images included. With `whole_held_out` a held-out domain is tested on all of
-    its images, whatever their split: nothing of it was trained on.
+    its images, whatever their split: nothing of it was trained on. With `evaluated_only`, which no file stores, no
+    model is trained on it, so that its classes need no training images.
     """
 
     root: Path
@@ -46,6 +47,7 @@ class Manifest:
     provenance: dict[str, Any] = field(default_factory=dict)
     test_repeats: bool = False
     whole_held_out: bool = False
+    evaluated_only: bool = False
 
     def __post_init__(self) -> None:
         problems = find_problems(self)
@@ -132,7 +134,7 @@ class Manifest:
         write_header(self)
 
     @classmethod
-    def read(cls, root: Path) -> Manifest:
+    def read(cls, root: Path, *, evaluated_only: bool = False) -> Manifest:
         """The dataset in this folder, checked: names, splits, duplicates, paths, that both files belong together."""
         header = read_header(root)
         paths, labels, domain_ids, split_ids = read_rows(root / "manifest.csv", header)
@@ -150,6 +152,7 @@ class Manifest:
             provenance=header.provenance,
             test_repeats=header.test_repeats,
             whole_held_out=header.whole_held_out,
+            evaluated_only=evaluated_only,
         )
         recorded = header.checksum
         if recorded is not None and recorded != manifest.checksum:

@@ -40,7 +40,8 @@ def find_problems(manifest: Manifest) -> list[str]:
         problems.append("test_repeats and whole_held_out would test twice on one image; set one of them to false")
     if problems:
         return problems
-    return _duplicates(manifest) + _empty_classes(manifest) + _never_trained(manifest)
+    problems = _duplicates(manifest) + _empty_classes(manifest)
+    return problems if manifest.evaluated_only else problems + _never_trained(manifest)
 
 
 def _duplicates(manifest: Manifest) -> list[str]:

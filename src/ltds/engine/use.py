@@ -127,7 +127,11 @@ def evaluate_elsewhere(
     holds an evaluation on other images, the name gets longer.
     """
     raw = not isinstance(data, Manifest) and str(data) != "bestiary" and holds_images(Path(data))
-    manifest = preview(Path(data)) if raw else open_dataset(data, progress)  # type: ignore[arg-type]
+    manifest = (
+        preview(Path(data), evaluated_only=True)  # type: ignore[arg-type]
+        if raw
+        else open_dataset(data, progress, evaluated_only=True)
+    )
     loaded = load_model(model, device=device, trust=trust)
     metrics, judged, predictions = evaluate_on(loaded, manifest, split=split, batch_size=batch_size, progress=progress)
     folder = evaluation_folder(Path(model), metrics) if out is None else Path(out)

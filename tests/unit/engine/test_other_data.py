@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import ltds
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, DataError
 from ltds.core.files import write_json
+from ltds.data.datasets.raw import preview
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
 from ltds.engine.other_data import evaluation_folder
@@ -62,6 +63,22 @@ def test_evaluations_on_other_images_never_share_a_folder(toy: Manifest, tmp_pat
     again = [evaluate_elsewhere(run.path, here), evaluate_elsewhere(run.path, there)]
     assert [result.folder for result in again] == folders[:2], "the same evaluation, the same folder"
     assert len(list((run.path / "evaluations").iterdir())) == 3
+
+
+def test_an_evaluation_needs_no_training_images(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy)
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    folder = tmp_path / "site"
+    for split in ("val", "test"):
+        shutil.copytree(toy.root / "images" / "test" / "wax", folder / split)
+    images = len(list(folder.rglob("*.png")))
+    assert evaluate_elsewhere(run.path, folder).metrics["data"]["images"] == images
+    assert evaluate_elsewhere(run.path, folder, split="test").metrics["data"]["images"] == images // 2
+    preview(folder, evaluated_only=True).write()  # the same as a dataset
+    assert evaluate_elsewhere(run.path, folder).metrics["data"]["images"] == images
+    with pytest.raises(DataError, match="no training image in any domain"):
+        Manifest.read(folder)
 
 
 def test_an_evaluation_from_before_content_was_recorded_is_replaced(tmp_path: Path) -> None:

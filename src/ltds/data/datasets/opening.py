@@ -29,14 +29,19 @@ def data_home() -> Path:
     return Path(os.environ.get("LTDS_DATA", "data"))
 
 
-def open_dataset(source: str | Path | Manifest, progress: Progress = SILENT) -> Manifest:
-    """The dataset in the folder `source`, or the built-in "bestiary", which is built first if necessary."""
+def open_dataset(
+    source: str | Path | Manifest, progress: Progress = SILENT, *, evaluated_only: bool = False
+) -> Manifest:
+    """The dataset in the folder `source`, or the built-in "bestiary", which is built first if necessary.
+
+    `evaluated_only`: its classes need no training images.
+    """
     if isinstance(source, Manifest):
         return source
     require_path(source)
     if str(source) != "bestiary" or is_dataset(Path(source)):
         refuse_images(Path(source))
-        return Manifest.read(Path(source))
+        return Manifest.read(Path(source), evaluated_only=evaluated_only)
     root = data_home() / "bestiary"
     config = BestiaryConfig()
     if is_dataset(root):  # built before, perhaps with other settings: use it as it is

@@ -73,8 +73,11 @@ def read_list(file: Path) -> ListsConfig:
     return config.model_copy(update={"most_test": _most_test(plan, config.test)})
 
 
-def preview(source: Path) -> Manifest:
-    """The dataset that would be built from a folder or a list of images, without writing or decoding anything."""
+def preview(source: Path, *, evaluated_only: bool = False) -> Manifest:
+    """The dataset that would be built from a folder or a list of images, without writing or decoding anything.
+
+    `evaluated_only`: its classes need no training images.
+    """
     name = dataset_name(source)
     if source.is_file():
         plan, root = lists.plan_lists(name, source.parent, [source], read_list(source)), source.parent
@@ -91,6 +94,7 @@ def preview(source: Path) -> Manifest:
         split_ids=np.array(plan.split_ids, np.int64),
         provenance={"notes": plan.notes},
         whole_held_out=plan.whole_held_out,
+        evaluated_only=evaluated_only,
     )
 
 
