@@ -21,7 +21,7 @@ from ltds.engine.use import evaluate_elsewhere
 from ltds.evaluation.run_metrics import evaluate as evaluate_run
 from ltds.planning.begin import begin_run, new_run_folder, say_nothing
 from ltds.planning.duration import parse_duration
-from ltds.planning.series import RunSeries, check_estimate
+from ltds.planning.series import FINAL, RunSeries, check_estimate, series_locked
 
 FILES = (("data", "features"), ("semantics", "table"), ("backbone", "weights"))  # settings that name a file
 BATCH_SIZE = 64  # images that the network sees at once, with other data
@@ -191,7 +191,11 @@ def _resume(
     run: RunDirectory, progress: Progress, trust: Iterable[str], say: Callable[[str], None], ranks: int | None
 ) -> RunDirectory:
     if RunSeries.exists_in(run.path):
-        return RunSeries.read(run.path).train(progress=progress, say=say, trust=trust, ranks=ranks)
+        series = RunSeries.read(run.path)
+        if series.done:  # then its folder may be read-only
+            return series.run(FINAL)
+        with series_locked(run.path):
+            return series.train(progress=progress, say=say, trust=trust, ranks=ranks)
     if not run.done:
         resume_run(run, progress, trust=trust, ranks=ranks)
     return run

@@ -27,7 +27,7 @@ HOW = (
 )
 
 
-def _content(file: Path) -> str:
+def file_content(file: Path) -> str:
     """The checksum of a file, computed once as long as the file stays as it is: a grid asks for each of its runs."""
     status = file.stat()
     return _checksum(file.resolve(), status.st_size, status.st_mtime_ns)
@@ -44,10 +44,10 @@ def identity(config: RunConfig, manifest: Manifest) -> str:
     del settings["data"]["root"]
     if settings["data"]["features"]:
         file = Path(settings["data"]["features"])
-        settings["data"]["features"] = _content(file) if file.is_file() else f"missing: {file}"
+        settings["data"]["features"] = file_content(file) if file.is_file() else f"missing: {file}"
     weights = Path(settings["backbone"]["weights"])
     if weights.is_file():  # otherwise the name of weights that come with a package
-        settings["backbone"]["weights"] = _content(weights)
+        settings["backbone"]["weights"] = file_content(weights)
     settings["semantics"]["table"] = bool(
         settings["semantics"]["table"]
     )  # a dataset's attributes are scaled on reading

@@ -21,7 +21,7 @@ from ltds.planning.duration import say_duration
 from ltds.planning.facts import hardest_task
 from ltds.planning.implied import with_implied_names
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
-from ltds.planning.series import FILE, RunSeries, estimated_domains
+from ltds.planning.series import FILE, RunSeries, estimated_domains, refuse_series, series_locked
 
 Say = Callable[[str], None]
 
@@ -42,11 +42,7 @@ def begin_run(
     say: Say = say_nothing,
 ) -> RunDirectory:
     """Train one run in `out`, or with an estimate a series of runs in folders of `out`; returns the (final) run."""
-    if RunSeries.exists_in(out):
-        raise ConfigError(
-            f"Expected '{out}' to be a new folder, but it holds a series of runs. Resume it, or choose another folder.",
-            resume=out,
-        )
+    refuse_series(out)
     given = merge(*layers)
     if is_planned(manifest):
         given = with_implied_names(given)
@@ -66,11 +62,13 @@ def begin_run(
     say(f"Training in '{out}'")
     record = plan.to_dict() if plan.choices else None
     if not domains:
+        refuse_series(out)  # planning takes minutes, in which another command may have begun one
         run = RunDirectory(out)
         create_run(run, config, manifest, progress, plan=record)
         return run
-    series = RunSeries.create(out, config, domains, record)
-    return series.train(manifest, progress=progress, say=say)
+    with series_locked(out):
+        series = RunSeries.create(out, config, domains, manifest, record)
+        return series.train(manifest, progress=progress, say=say)
 
 
 def new_run_folder(name: str) -> Path:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.files import write_json
+from ltds.core.locks import LockedError, locked
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve, with_ranks
-from ltds.engine.start import create_run, resume_run
+from ltds.engine.start import create_run, refuse_existing, resume_run
+from ltds.planning.series_data import require_same_data, series_data
 
 FILE = "series.json"
 FORMAT = 1
@@ -56,22 +59,59 @@ def check_estimate(estimate: str) -> None:
         )
 
 
+@contextmanager
+def series_locked(path: Path) -> Iterator[None]:
+    """Keep other processes from beginning or continuing a run or a series in this folder.
+
+    Runs inside it have locks of their own: somebody may be resuming one of them alone.
+    """
+    try:
+        with locked(path):
+            yield
+    except LockedError as error:
+        raise CheckpointError(
+            f"Expected '{path}' to be free, but another process is training in it. "
+            "Wait for it, stop it, or choose another folder."
+        ) from error
+
+
+def refuse_series(path: Path) -> None:
+    if RunSeries.exists_in(path):
+        raise ConfigError(
+            f"Expected '{path}' to be a new folder, but it holds a series of runs. "
+            "Resume it, or choose another folder.",
+            resume=path,
+        )
+
+
 @dataclass(frozen=True)
 class RunSeries:
     """The runs of a series by folder name, in their order: estimates first, the final model last.
 
-    `plan`: which settings were chosen for the user, and why; each run keeps it.
+    `plan`: which settings were chosen for the user, and why; each run keeps it. `data`: checksums of what it was
+    started on; none in a series from before they were kept.
     """
 
     path: Path
     configs: dict[str, dict[str, Any]]
     plan: dict[str, Any] | None = None
+    data: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def create(
-        cls, path: Path, config: RunConfig, domains: Sequence[str], plan: dict[str, Any] | None = None
+        cls,
+        path: Path,
+        config: RunConfig,
+        domains: Sequence[str],
+        manifest: Manifest,
+        plan: dict[str, Any] | None = None,
     ) -> RunSeries:
-        """Write which runs there will be; their settings differ in the held-out domain alone."""
+        """Write which runs there will be; their settings differ in the held-out domain alone.
+
+        The folder must be locked: another command may have begun there since this one looked.
+        """
+        refuse_existing(RunDirectory(path))
+        refuse_series(path)
         configs = {}
         for domain in domains:
             name = "estimate-" + re.sub(r"[^\w.-]+", "_", domain)
@@ -79,8 +119,9 @@ class RunSeries:
                 name += "_"
             configs[name] = _holding_out(config, domain)
         configs[FINAL] = _holding_out(config, "")
-        write_json(path / FILE, {"format": FORMAT, "runs": configs, "plan": plan})
-        return cls(path, configs, plan)
+        data = series_data(config, manifest)
+        write_json(path / FILE, {"format": FORMAT, "runs": configs, "plan": plan, "data": data})
+        return cls(path, configs, plan, data)
 
     @classmethod
     def read(cls, path: Path) -> RunSeries:
@@ -89,6 +130,7 @@ class RunSeries:
             runs = {str(name): dict(config) for name, config in content["runs"].items()}
             plan = content.get("plan")  # series from before it was kept have none
             plan = None if plan is None else dict(plan)
+            data = {str(name): str(checksum) for name, checksum in content.get("data", {}).items()}
             if content["format"] != FORMAT or any(Path(name).name != name for name in runs):
                 raise ValueError("another format")
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -96,7 +138,7 @@ class RunSeries:
                 f"Expected '{path / FILE}' to list the runs of a series, but got: {error}. "
                 "Train again in another folder."
             ) from error
-        return cls(path, runs, plan)
+        return cls(path, runs, plan, data)
 
     @staticmethod
     def exists_in(path: Path) -> bool:
@@ -104,6 +146,10 @@ class RunSeries:
 
     def run(self, name: str) -> RunDirectory:
         return RunDirectory(self.path / name)
+
+    @property
+    def done(self) -> bool:
+        return all(self.run(name).done for name in self.configs)
 
     def train(
         self,
@@ -116,18 +162,19 @@ class RunSeries:
     ) -> RunDirectory:
         """Train what is not trained yet, run after run; returns the final run. `manifest`: None reads the dataset.
 
-        `ranks`: another number of them than the settings say.
+        The folder must be locked. `ranks`: another number of them than the settings say.
         """
         for number, (name, config) in enumerate(self.configs.items(), 1):
             run = self.run(name)
             if run.done:
                 continue
             say(f"Run {number} of {len(self.configs)}: {run.path}")
+            resolved = with_ranks(resolve(config, trust=trust), ranks)
+            manifest = manifest or Manifest.read(Path(resolved.data.root))
+            require_same_data(self.path, self.data, resolved, manifest)
             if run.exists:
                 resume_run(run, progress, trust=trust or (), ranks=ranks)
                 continue
-            resolved = with_ranks(resolve(config, trust=trust), ranks)
-            manifest = manifest or Manifest.read(Path(resolved.data.root))
             create_run(run, resolved, manifest, progress, plan=self.plan)
         return self.run(FINAL)
 
