@@ -17,7 +17,12 @@ def features(
         str, typer.Option(help="File of its weights (default for efficientnet-lite0: ImageNet's).")
     ] = "",
     size: Annotated[int, typer.Option(help="Side of the images that the network sees, in pixels.", min=16)] = 224,
-    out: Annotated[Path | None, typer.Option(help="File to write (default: DATA/features/BACKBONE-SIZE.npz).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write (default: DATA/features/BACKBONE-SIZE.npz, with a checksum for weights of your own)."
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Compute one feature vector for each image with a pretrained network. Training on these vectors takes seconds.

@@ -35,6 +35,12 @@ class FeatureVectors:
     def dim(self) -> int:
         return int(self.values.shape[1])
 
+    @property
+    def network(self) -> Mapping[str, Any]:
+        """The network that computed them, as `FrozenNetwork.to_dict` describes it; empty where that is not known."""
+        network = self.provenance.get("network")
+        return network if isinstance(network, dict) else {}
+
     @classmethod
     def read(cls, file: Path, manifest: Manifest) -> FeatureVectors:
         """The vectors of a file, in the order of the manifest's rows."""

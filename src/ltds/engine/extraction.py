@@ -52,12 +52,13 @@ def extract_features(
         weights: A file of pretrained weights. By default the ImageNet weights of an efficientnet-lite; for "hf:FOLDER"
             those in the folder.
         size: Side of the images that the network sees, in pixels.
-        out: The file, by default DATA/features/BACKBONE-SIZE.npz.
+        out: The file, by default DATA/features/BACKBONE-SIZE.npz, or with weights of your own
+            DATA/features/BACKBONE-SIZE-CHECKSUM.npz.
     """
     manifest = open_dataset(data, progress)
     settings = backbone_settings(backbone, str(weights))
     network = FrozenNetwork(settings, 0)
-    file = Path(out) if out is not None else manifest.root / "features" / f"{_file_name(backbone)}-{size}.npz"
+    file = Path(out) if out is not None else manifest.root / "features" / _file_name(network, size)
     if file.suffix != ".npz":
         raise ConfigError(expected("the file for the features", "named *.npz", f"'{file}'", "Name it so."))
     images = ImagePreprocessing(round(size * 8 / 7), EvalTransform(size))
@@ -106,5 +107,9 @@ def _require_vectors(values: Tensor) -> None:
         raise ConfigError(expected("the features", "finite", got, "Use other backbone.weights."))
 
 
-def _file_name(backbone: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in backbone)
+def _file_name(network: FrozenNetwork, size: int) -> str:
+    """Two networks have two files: plans and runs that use the features of one must not find those of the other."""
+    settings = network.settings
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in settings.name)
+    packaged = settings.name in VARIANTS and settings.weights == "imagenet"
+    return f"{name}-{size}.npz" if packaged else f"{name}-{size}-{network.checksum[:8]}.npz"

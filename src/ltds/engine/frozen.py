@@ -79,8 +79,7 @@ def weights_beside(features: Path) -> Path:
 
 def extractor_of(vectors: FeatureVectors, file: Path) -> FrozenRecord | None:
     """The network that computed these vectors, where ltds did and its weights still lie beside the file."""
-    images, network = (vectors.provenance.get(key) for key in ("images", "network"))
-    weights = weights_beside(file)
-    if not isinstance(images, dict) or not isinstance(network, dict) or not weights.is_file():
+    images, weights = vectors.provenance.get("images"), weights_beside(file)
+    if not isinstance(images, dict) or not vectors.network or not weights.is_file():
         return None
-    return FrozenRecord(images, network, partial(link_or_copy, weights))
+    return FrozenRecord(images, vectors.network, partial(link_or_copy, weights))

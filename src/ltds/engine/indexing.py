@@ -140,7 +140,7 @@ def _prepared(model: Model, manifest: Manifest, rows: NDArray[np.int64]) -> Iter
     batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
     preprocessing, file = model.record.preprocessing, model.stored.config.data.features
     images = _images_of(preprocessing)
-    vectors = FeatureVectors.read(Path(file), manifest).values if file and Path(file).is_file() else None
+    vectors = _vectors(preprocessing, Path(file), manifest) if file and Path(file).is_file() else None
     if vectors is None and images is None:
         raise DataError(
             f"Expected the file of features that the model was trained on, but got nothing at '{file}'. Restore it."
@@ -157,6 +157,14 @@ def _prepared(model: Model, manifest: Manifest, rows: NDArray[np.int64]) -> Iter
 
     # A frozen network computes inside the preprocessing: two threads would compete for the same cores.
     yield from prefetch(prepare, batches, threads=1 if isinstance(preprocessing, FrozenPreprocessing) else 2, window=2)
+
+
+def _vectors(preprocessing: Preprocessing, file: Path, manifest: Manifest) -> NDArray[np.float32] | None:
+    """The features in the file; None where another network than the model's has computed them since its training."""
+    vectors = FeatureVectors.read(file, manifest)
+    if isinstance(preprocessing, FrozenPreprocessing):
+        return vectors.values if vectors.network.get("checksum") == preprocessing.network.checksum else None
+    return vectors.values
 
 
 def _images_of(preprocessing: Preprocessing) -> ImagePreprocessing | None:

@@ -140,16 +140,23 @@ def _features_file(manifest: Manifest, size: int) -> Path:
 
 
 def _stored_size(manifest: Manifest, sizes: Iterable[int]) -> int | None:
-    """The first of these sizes at which features were computed before from the images as they are now."""
+    """The first of these sizes at which ImageNet features were computed before from the images as they are now."""
     now = image_fingerprint(manifest)
     for size in sizes:
         file = _features_file(manifest, size)
         try:
-            if file.is_file() and FeatureVectors.read(file, manifest).provenance.get(FINGERPRINT) == now:
+            if file.is_file() and _is_current(FeatureVectors.read(file, manifest), now):
                 return size
         except DataError:  # of other images, or damaged: they are computed again
             continue
     return None
+
+
+def _is_current(vectors: FeatureVectors, images: str) -> bool:
+    """Whether they are of these images and of the plan's network, whatever the name of their file says."""
+    backbone = vectors.network.get("backbone")
+    network = (backbone.get("name"), backbone.get("weights")) if isinstance(backbone, dict) else None
+    return vectors.provenance.get(FINGERPRINT) == images and network == (NAME, "imagenet")
 
 
 def _recorded_size(manifest: Manifest) -> int | None:

@@ -17,8 +17,12 @@ from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import StyledImage, write_style_list
 from ltds.data.transforms import EvalTransform
+from ltds.engine import extraction
 from ltds.evaluation.table import PredictionTable
+from ltds.nn.backbones import BackboneSettings
+from ltds.nn.frozen import FrozenNetwork
 from ltds.nn.small import TinyNet
+from toy import write_dataset
 
 SETTINGS = {"data.batch_size": 8, "schedule.epochs": 2, "schedule.steps_per_epoch": 2, "run.threads": 1}
 
@@ -67,6 +71,35 @@ def test_without_the_network_a_model_says_that_it_needs_vectors(toy: Manifest, t
     ltds.train(toy, features=file, held_out="wax", out=out, settings=SETTINGS, device="cpu")
     with pytest.raises(DataError, match=r"Expected feature vectors \(N,16\).*does not hold the network"):
         ltds.load_model(out, device="cpu").predict([toy.root / toy.paths[0]])
+
+
+def test_other_weights_get_another_file(tmp_path: Path) -> None:
+    toy, weights, files = write_dataset(tmp_path / "toy"), tmp_path / "tiny.safetensors", []
+    for _ in range(2):
+        save_file(TinyNet().state_dict(), weights)  # drawn at random
+        files.append(ltds.extract_features(toy, backbone="tiny", weights=weights, size=16, device="cpu"))
+    checksums = [FeatureVectors.read(file, toy).network["checksum"][:8] for file in files]
+    assert [file.name for file in files] == [f"tiny-16-{checksum}.npz" for checksum in checksums]
+    assert len(set(files)) == 2
+
+
+def test_packaged_weights_need_no_checksum_in_the_name() -> None:
+    network = FrozenNetwork(BackboneSettings(name="tiny"), 0)
+    network.settings = BackboneSettings(name="efficientnet-lite0", weights="imagenet")
+    assert extraction._file_name(network, 224) == "efficientnet-lite0-224.npz"
+
+
+def test_the_nearest_images_are_those_that_the_models_own_network_finds(
+    toy: Manifest, tmp_path: Path, file: Path
+) -> None:
+    out, weights = tmp_path / "run", tmp_path / "other.safetensors"
+    ltds.train(toy, features=file, held_out="wax", out=out, settings=SETTINGS, device="cpu")
+    before = ltds.load_model(out, device="cpu").training_index().features
+    (out / "nearest.npz").unlink()
+    save_file(TinyNet().state_dict(), weights)
+    ltds.extract_features(toy, backbone="tiny", weights=weights, size=16, out=file, device="cpu")
+    after = ltds.load_model(out, device="cpu").training_index().features
+    np.testing.assert_allclose(after, before, atol=2e-2)
 
 
 def test_a_network_without_weights_is_refused(toy: Manifest, tmp_path: Path) -> None:

@@ -33,12 +33,22 @@ def computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def extract(manifest: Manifest, *, backbone: str, size: int, **arguments: Any) -> Path:
         sizes.append(size)
-        return ltds.extract_features(manifest, backbone="tiny", weights=weights, size=size, **arguments)
+        file = ltds.extract_features(manifest, backbone="tiny", weights=weights, size=size, **arguments)
+        say_network(file, manifest, network.NAME, "imagenet")
+        return file
 
     monkeypatch.setattr(network, "pretrained_is_installed", lambda: True)
     monkeypatch.setattr(network, "extract_features", extract)
     monkeypatch.setattr(network, "_seconds_per_image", lambda: PACE)
     return sizes
+
+
+def say_network(file: Path, manifest: Manifest, name: str, weights: str) -> None:
+    """Write into the file that another network has computed its features."""
+    vectors = FeatureVectors.read(file, manifest)
+    backbone = {**vectors.network["backbone"], "name": name, "weights": weights}
+    provenance = {**vectors.provenance, "network": {**vectors.network, "backbone": backbone}}
+    write_features(file, vectors.values, manifest.paths, provenance)
 
 
 def used(manifest: Manifest, size: int, *, spare: float = 1.3, repeatable: bool = False) -> str:
@@ -80,6 +90,16 @@ def test_features_that_do_not_say_which_images_they_are_of_are_computed_again(
     used(dataset, 96)
     assert computed == [96]
     assert FeatureVectors.read(file, dataset).dim == 16
+
+
+@pytest.mark.parametrize(("name", "weights"), [("efficientnet-lite0", "/mine.safetensors"), ("resnet18", "imagenet")])
+def test_features_of_another_network_are_no_imagenet_features(
+    dataset: Manifest, computed: list[int], name: str, weights: str
+) -> None:
+    file = dataset.root / "features" / used(dataset, 96)
+    say_network(file, dataset, name, weights)
+    used(dataset, 96)
+    assert computed == [96, 96]
 
 
 def test_a_comparison_keeps_its_features_when_it_is_continued(dataset: Manifest, computed: list[int]) -> None:
