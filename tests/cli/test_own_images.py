@@ -99,6 +99,23 @@ def test_a_check_that_finds_problems_exits_with_1(command: Command, photos: Path
     refused(command("data", "check", "nowhere"), "there is none")
 
 
+def test_the_command_that_a_check_prints_works(command: Command, photos: Path) -> None:
+    for site in ("site 0", "site 1"):  # one image of each class stays, too few for a test split
+        for name in ("cat", "chien d'eau"):
+            for i in range(1, 7):
+                (photos / site / name / f"{i}.png").unlink()
+    done = command("data", "check", "my photos")
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("To train: "))
+    assert line == "To train: ltds train 'my photos' --held-out 'site 0'"
+    settings = [word.replace("batch_size=4", "batch_size=2") for word in SHORT]
+    refused(
+        command("train", "my photos", "--estimate", "full", "--method", "agg", *settings),
+        "Give it as: --estimate none --held-out 'site 0'",
+    )
+    done = command(*shlex.split(line)[3:], "--method", "agg", *settings)
+    assert done.returncode == 0, done.stderr
+
+
 def test_images_where_a_dataset_was_expected(command: Command, photos: Path, tmp_path: Path) -> None:
     for words in (["data", "info"], ["data", "show"], ["data", "embed", "--with", "minilm"]):
         done = command(*words, "my photos")

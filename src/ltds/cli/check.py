@@ -54,7 +54,10 @@ def check(
     if out is not None:
         write_text(out, html_page(found))
         SCREEN.say(f"Wrote {out}")
-    estimate = " --estimate full" if len(found.domains) > 1 else ""
-    SCREEN.say(f"To train: ltds train {shlex.quote(data)}{estimate}")
+    if found.training is None:
+        SCREEN.say("These images cannot be trained on yet: repair the problems first.")
+    else:
+        options = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in found.training.items()]
+        SCREEN.say(f"To train: ltds train {' '.join([shlex.quote(data), *options])}")
     if found.problems:
         raise typer.Exit(1)

@@ -34,6 +34,7 @@ from ltds.engine.session import Session
 from ltds.engine.swad import WeightWindow
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.engine.threads import use_threads
+from ltds.engine.trainable import trainable_task
 from ltds.methods.base import Method, Phase
 from ltds.nn.precision import Precision, compute_in
 from ltds.nn.sharing import BackboneSharing
@@ -55,12 +56,7 @@ def assemble(
     device = choose_device(config.run.device, ranks)
     if config.run.tensorboard:
         require_tensorboard()
-    task = manifest.task(config.data.held_out or None)
-    if not len(manifest.test_rows(task.held_out)):
-        raise DataError(
-            f"Expected '{manifest.name}' to have test images, but all of its images are for training and validation. "
-            "Mark some with the split 'test' in manifest.csv, so that the outcome can be measured."
-        )
+    task = trainable_task(manifest, config.data.held_out or None)
     inputs, frozen = network_inputs(config, manifest, task, device, progress)
     embeddings = load_embeddings(config, manifest, task)
     dim = inputs.dim if isinstance(inputs, FeatureInputs) else None

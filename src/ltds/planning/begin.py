@@ -19,6 +19,7 @@ from ltds.engine.start import create_run
 from ltds.planning.choices import RunPlan
 from ltds.planning.duration import say_duration
 from ltds.planning.facts import hardest_task
+from ltds.planning.feasible import require_trainable
 from ltds.planning.implied import with_implied_names
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
 from ltds.planning.series import FILE, RunSeries, estimated_domains, refuse_series, series_locked
@@ -49,9 +50,7 @@ def begin_run(
     settled = resolve(given, _folder(manifest), dataset=manifest, trust=trust)  # refuses mistakes at once
     held_out = settled.data.held_out or None
     domains = estimated_domains(estimate, held_out, manifest) if estimate != "none" else []
-    tested: list[str | None] = [*domains] if domains else [held_out]
-    for domain in tested:
-        manifest.task(domain)
+    require_trainable(manifest, held_out, domains)
     for line in describe_data(manifest):
         say(line)
     say(describe_test(manifest, held_out, domains))

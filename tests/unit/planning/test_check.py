@@ -130,6 +130,7 @@ def test_a_dataset_is_checked_as_it_is(toy: Manifest) -> None:
     assert found.images == len(toy)
     assert found.splits == {split: len(toy.rows(split)) for split in ("train", "val", "test")}
     assert found.method == "ltds"
+    assert found.training == {"estimate": "full"}
 
 
 def without_training_images(toy: Manifest, *domains: str) -> Manifest:
@@ -147,12 +148,25 @@ def test_domains_without_training_images(toy: Manifest) -> None:
         "'oil' has no training images, so this domain can only be held out",
     )
     assert "2 source domains" in one.verdict[2]
+    assert one.training == one.to_dict()["training"] == {"held_out": "oil"}
     two = ltds.check(without_training_images(toy, "oil", "wax"))
     assert two.evidence == ()
+    assert two.training is None
     assert any(text.startswith("2 domains have no training images: oil, wax. A run can hold") for text in two.problems)
     assert "one source domain" in two.verdict[2]
     with pytest.raises(DataError, match="Expected every source domain of 'toy' to have training images"):
         ltds.check(without_training_images(toy, *toy.domains))
+
+
+def test_too_few_images_for_a_test(toy: Manifest) -> None:
+    untested = replace(toy, split_ids=np.zeros_like(toy.split_ids))
+    found = ltds.check(untested)
+    assert found.training is None
+    assert any("No image is left for a test, so that no model can be measured" in text for text in found.problems)
+    found = ltds.check(replace(untested, whole_held_out=True))
+    assert found.training == {"held_out": "ink"}
+    assert not any("No image is left" in text for text in found.problems)
+    assert any("only a run that holds out a domain can be measured" in finding.text for finding in found.findings)
 
 
 def test_no_image_can_be_read(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import pytest
 from PIL import Image
 
 import ltds
-from ltds.core.errors import CheckpointError, ConfigError
+from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.locks import locked
 from ltds.core.runs import RunDirectory
 from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 from ltds.planning import begin
 from toy import write_dataset
 
@@ -146,3 +148,20 @@ def test_a_series_has_one_process_at_a_time(data: Manifest) -> None:
         forget_runs("final")
         with pytest.raises(CheckpointError, match="another process is training in it"):
             ltds.train(resume="r")
+
+
+@pytest.mark.parametrize(("estimate", "held_out"), [("full", None), ("one", "oil")])
+def test_an_estimate_whose_final_model_cannot_be_trained_is_refused_at_once(
+    data: Manifest, estimate: str, held_out: str | None
+) -> None:
+    external = np.where(data.domain_ids == data.domains.index("oil"), SPLITS.index("test"), data.split_ids)
+    with pytest.raises(DataError, match=r"but 'oil' has none\. Hold out 'oil' without an estimate") as caught:
+        series(replace(data, split_ids=external), estimate=estimate, held_out=held_out)
+    assert caught.value.arguments == ("estimate=none", "held_out=oil")
+    untested = replace(data, split_ids=np.zeros_like(data.split_ids), whole_held_out=True)
+    with pytest.raises(DataError, match=r"test images, on which the final model of an estimate is tested") as caught:
+        series(untested, estimate=estimate, held_out=held_out)
+    assert caught.value.arguments == ("estimate=none", f"held_out={held_out or 'ink'}")
+    with pytest.raises(DataError, match="Mark some with the split 'test'"):  # no domain can be tested either
+        series(replace(untested, whole_held_out=False), estimate=estimate, held_out=held_out)
+    assert not Path("r").exists()

@@ -48,7 +48,8 @@ class DuplicatePair:
 class DataCheck:
     """The outcome of a check. `counts` (D,C): images of each domain and class, in all splits.
 
-    `test_only`: domains without training images.
+    `test_only`: domains without training images. `training`: the arguments of a training that these images allow; None
+    if they allow none.
     """
 
     name: str
@@ -74,6 +75,7 @@ class DataCheck:
     method_reason: str
     notes: tuple[str, ...] = ()
     test_only: tuple[str, ...] = ()
+    training: dict[str, str] | None = None
     findings: tuple[Finding, ...] = field(default=())
     verdict: tuple[str, ...] = field(default=())
 
@@ -171,4 +173,5 @@ class DataCheck:
             "method": self.method,
             "notes": list(self.notes),
             "test_only_domains": list(self.test_only),
+            "training": self.training,
         }

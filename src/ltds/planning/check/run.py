@@ -25,6 +25,7 @@ from ltds.planning.check.words import findings, verdict
 from ltds.planning.choose import choose_method
 from ltds.planning.class_texts import find_embeddings
 from ltds.planning.facts import facts_of_trained_domains, test_only_domains
+from ltds.planning.feasible import way_to_train
 from ltds.planning.network import pretrained_is_installed
 
 MOST_IMAGES = 20_000  # of a larger dataset so many are looked at
@@ -86,6 +87,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         method_reason=reason,
         notes=tuple(manifest.provenance.get("notes", ())),
         test_only=test_only_domains(manifest),
+        training=way_to_train(manifest),
     )
     found = replace(found, findings=tuple(findings(found)))
     return replace(found, verdict=tuple(verdict(found)))

@@ -41,6 +41,8 @@ def _problems(check: DataCheck) -> Iterator[str]:
             f"{len(check.test_only)} domains have no training images: {few(check.test_only)}. A run can hold out one "
             "of them only: give the others training images, or leave them out"
         )
+    if not check.splits["test"] and check.training is None:
+        yield "No image is left for a test, so that no model can be measured: add images"
 
 
 def _cautions(check: DataCheck) -> Iterator[str]:
@@ -52,6 +54,8 @@ def _cautions(check: DataCheck) -> Iterator[str]:
         )
     if len(check.test_only) == 1:
         yield f"'{check.test_only[0]}' has no training images, so this domain can only be held out"
+    if not check.splits["test"] and check.training is not None:
+        yield "No image is left for a test inside the domains, so only a run that holds out a domain can be measured"
     alone = [f"{name} ({domain})" for name, domain in check.single_domain_classes.items()]
     if alone:
         yield (

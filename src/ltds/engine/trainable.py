@@ -1,0 +1,18 @@
+"""Whether a dataset has what a run needs, known before anything is computed."""
+
+from __future__ import annotations
+
+from ltds.core.errors import DataError
+from ltds.core.task import Task
+from ltds.data.manifest import Manifest
+
+
+def trainable_task(manifest: Manifest, held_out: str | None) -> Task:
+    """The problem of a run that holds this domain out; raises if it cannot be trained or tested."""
+    task = manifest.task(held_out)
+    if not len(manifest.test_rows(held_out)):
+        raise DataError(
+            f"Expected '{manifest.name}' to have test images, but all of its images are for training and validation. "
+            "Mark some with the split 'test' in manifest.csv, so that the outcome can be measured."
+        )
+    return task
