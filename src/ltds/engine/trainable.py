@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ltds.core.errors import DataError
 from ltds.core.task import Task
 from ltds.data.manifest import Manifest
@@ -10,6 +12,12 @@ from ltds.data.manifest import Manifest
 def trainable_task(manifest: Manifest, held_out: str | None) -> Task:
     """The problem of a run that holds this domain out; raises if it cannot be trained or tested."""
     task = manifest.task(held_out)
+    trained = np.flatnonzero(task.class_counts)
+    if len(trained) < 2:
+        raise DataError(
+            f"Expected training images of two classes or more, but the source domains of '{manifest.name}' have only "
+            f"'{task.classes[trained[0]]}'. Two classes are needed: add images of another one."
+        )
     if not len(manifest.test_rows(held_out)):
         raise DataError(
             f"Expected '{manifest.name}' to have test images, but all of its images are for training and validation. "

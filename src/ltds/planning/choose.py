@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ltds.core.config import check, merge, nested
+from ltds.data.manifest import Manifest
 from ltds.methods.entry import MethodEntry
+from ltds.methods.meta_ltds_config import MetaLtdsConfig
 from ltds.methods.registry import find_method
 from ltds.planning.choices import Choice, Given
-from ltds.planning.facts import DatasetFacts
+from ltds.planning.facts import DatasetFacts, fewest_trained_classes
 from ltds.planning.network import Learning
 from ltds.planning.stages import SIZE, VARIANTS
 
@@ -154,7 +156,7 @@ SUITED: dict[Learning, dict[str, Any]] = {
 def choose_method_settings(name: str, given: Given, learning: Learning) -> dict[str, Any]:
     """Settings of the method that suit the network, without those that contradict what the user gives."""
     wanted = SUITED[learning]
-    entry, own = find_method(name), {k: v for k, v in _method_table(given).items() if k != "name"}
+    entry, own = find_method(name), _own(given)
     fields = entry.method.Config.model_fields
     kept: dict[str, Any] = {}
     for setting, value in wanted.items():
@@ -166,9 +168,27 @@ def choose_method_settings(name: str, given: Given, learning: Learning) -> dict[
     return {f"method.{setting}": value for setting, value in kept.items()}
 
 
+def choose_neighbours(name: str, given: Given, chosen: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
+    """Fewer semantic neighbours, where the method averages over more classes than there are; the user's are kept.
+
+    `chosen`: the settings of the method that are chosen already.
+    """
+    entry, own = find_method(name), _own(given)
+    settings, _ = check(entry.method.Config, merge(entry.settings, nested(chosen).get("method", {}), own))
+    if "neighbours" in own or not isinstance(settings, MetaLtdsConfig) or not settings.borrows:
+        return {}
+    classes = fewest_trained_classes(manifest) if settings.hide_open_names else len(manifest.classes)
+    return {"method.neighbours": classes} if classes < settings.neighbours else {}
+
+
 def _applies(entry: MethodEntry, setting: str) -> bool:
     """All but joint_forward are for ltds itself, with and without open names; its ablations are left as they are."""
     return setting == "joint_forward" or entry.name in ("ltds", "ltds-hidden-names")
+
+
+def _own(given: Given) -> dict[str, Any]:
+    """The user's settings of the method."""
+    return {name: value for name, value in _method_table(given).items() if name != "name"}
 
 
 def _method_table(given: Given) -> Mapping[str, Any]:

@@ -62,6 +62,13 @@ def facts_of_trained_domains(manifest: Manifest) -> DatasetFacts:
     return _facts(manifest, sources, counts[counts.sum(axis=1) > 0])
 
 
+def fewest_trained_classes(manifest: Manifest) -> int:
+    """Classes with training images, whichever domain is held out."""
+    counts = manifest.counts("train")
+    left = [counts.sum(axis=0) - held_out for held_out in counts] if len(counts) > 1 else [counts.sum(axis=0)]
+    return max(1, min(int(np.count_nonzero(classes)) for classes in left))
+
+
 def _facts(manifest: Manifest, sources: Sequence[str], counts: NDArray[np.int64]) -> DatasetFacts:
     """`counts` (sources, C): training images."""
     per_domain, per_class = counts.sum(axis=1), counts.sum(axis=0)

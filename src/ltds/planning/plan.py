@@ -142,7 +142,7 @@ def _method_choice(manifest: Manifest, facts: DatasetFacts, given: Given, learni
     name, reason = choose.choose_method(facts, found.source)
     if found.why and facts.sources >= 2:
         reason = f"{reason}: {found.why}"
-    settings = {"method.name": name, **choose.choose_method_settings(name, given, learning)}
+    settings = {"method.name": name, **_suited_settings(manifest, name, given, learning)}
     if found.table and name == "ltds":
         settings["semantics.table"] = found.table
     return Choice("method", settings, name, reason)
@@ -150,12 +150,18 @@ def _method_choice(manifest: Manifest, facts: DatasetFacts, given: Given, learni
 
 def settings_of_method(manifest: Manifest, name: str, given: Given, learning: Learning) -> dict[str, Any]:
     """Settings for a method that the user chose; class embeddings are made if it uses them and the dataset has none."""
-    settings = choose.choose_method_settings(name, given, learning)
+    settings = _suited_settings(manifest, name, given, learning)
     layer = merge({"data": {"root": str(manifest.root)}}, given, {"method": {"name": name}})
     if given.get("semantics", {}).get("table") or not find_method(name).method.uses_embeddings(resolve(layer).method):
         return settings
     table = find_embeddings(manifest).table
     return {**settings, "semantics.table": table} if table else settings
+
+
+def _suited_settings(manifest: Manifest, name: str, given: Given, learning: Learning) -> dict[str, Any]:
+    """Settings of the method that suit the network and the number of classes."""
+    settings = choose.choose_method_settings(name, given, learning)
+    return {**settings, **choose.choose_neighbours(name, given, settings, manifest)}
 
 
 def _method_name(given: Given) -> str:

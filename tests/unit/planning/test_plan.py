@@ -232,6 +232,56 @@ def test_settings_of_the_method_never_contradict_the_user() -> None:
     assert choose.choose_method_settings("agg", {}, "scratch") == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "own", "learning", "classes", "chosen"),
+    [
+        ("ltds", {}, "scratch", 3, {"method.neighbours": 3}),
+        ("ltds", {}, "scratch", 6, {}),
+        ("ltds", {"neighbours": 4}, "scratch", 3, {}),  # refused with a sentence of its own
+        ("ltds", {}, "pretrained", 3, {}),  # without augmentation there are no neighbours
+        ("ltds", {"weights": {"augmentation": 0.5}}, "pretrained", 3, {"method.neighbours": 3}),
+        ("ltds-paper", {}, "features", 3, {"method.neighbours": 3}),
+        ("ltds-hidden-names", {}, "scratch", 6, {}),
+        ("agg", {}, "scratch", 3, {}),
+    ],
+)
+def test_neighbours_are_not_more_than_the_classes(
+    toy: Manifest, name: str, own: dict[str, Any], learning: network.Learning, classes: int, chosen: dict[str, int]
+) -> None:
+    rows = np.flatnonzero(toy.labels < classes)
+    columns = {column: getattr(toy, column)[rows] for column in ("labels", "domain_ids", "split_ids")}
+    paths = tuple(toy.paths[row] for row in rows)
+    manifest = replace(toy, classes=toy.classes[:classes], paths=paths, **columns)
+    given = {"method": {"name": name, **own}}
+    settings = choose.choose_method_settings(name, given, learning)
+    assert choose.choose_neighbours(name, given, settings, manifest) == chosen
+
+
+def test_hidden_names_have_the_classes_of_the_sources_as_neighbours(toy: Manifest) -> None:
+    chosen = choose.choose_neighbours("ltds-hidden-names", {}, {"method.neighbours": 6}, toy)
+    assert chosen == {"method.neighbours": 5}, "'fox' is in one domain only, which may be held out"
+
+
+def test_a_plan_for_three_classes_from_scratch_can_be_trained(photos: Path) -> None:
+    settings = {**SHORT, "averaging.start": 0.5}
+    run = ltds.train("photos", out="r", method="ltds", settings=settings)
+    assert run.read_config()["method"]["neighbours"] == 3
+    assert json.loads(run.plan_file.read_text())["choices"]
+
+
+def test_one_class_is_refused_before_anything_is_computed(photos: Path) -> None:
+    for domain in ("day", "night"):
+        for name in ("bee", "cat"):
+            shutil.rmtree(photos / domain / name)
+    said: list[str] = []
+    with pytest.raises(DataError, match=r"have only 'ant'\. Two classes are needed: add images of another one"):
+        ltds.train("photos", out="r", say=said.append)
+    assert said == []
+    found = ltds.check(photos)
+    assert any("only one class ('ant'), but two classes are needed" in text for text in found.problems)
+    assert found.training is None
+
+
 def test_the_time_decides_about_the_steps() -> None:
     timing = StepTiming(step=0.5, image=0.01)
     assert timing.run(100, 10, 20, 50) == pytest.approx(5 + 50 + 0.01 * (20 * 11 + 100))

@@ -23,6 +23,8 @@ def _problems(check: DataCheck) -> Iterator[str]:
     if check.unreadable:
         names = few([f"{path} ({why})" for path, why in check.unreadable.items()])
         yield f"{count(len(check.unreadable), 'image')} cannot be read and would be left out: {names}"
+    if len(check.classes) < 2:
+        yield f"There is only one class ('{check.classes[0]}'), but two classes are needed: add images of another one"
     wordings = {
         "classes": "pairs of near-identical images carry two different classes, so one label is wrong",
         "splits": "pairs of near-identical images lie in training and in test, so the test is too easy",
