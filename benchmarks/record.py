@@ -127,12 +127,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="a file in results/")
     words = parser.parse_args()
     named: dict[str, list[Run]] = {}
+    problems: dict[str, None] = {}
     for text in words.runs:
         row, _, folder = text.rpartition("=")
         found = collect([folder])
-        for problem in found.problems:
-            print(problem)
+        problems |= dict.fromkeys(found.problems)  # of several folders, each once
         named.setdefault(row, []).extend(found.runs)
+    for problem in problems:
+        print(problem)
     rows = rows_of(named)
     if words.first == "data":  # a row averages over methods as over held-out domains
         for run in rows:
