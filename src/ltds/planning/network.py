@@ -22,7 +22,7 @@ from ltds.nn.backbones import ADAPTER, BackboneSettings, build_backbone
 from ltds.nn.efficientnet import NETWORK, WEIGHTS
 from ltds.planning.choices import Choice, Given
 from ltds.planning.duration import say_duration
-from ltds.planning.stages import StageWork, measure_stages, stage_choice
+from ltds.planning.stages import StageWork, measure_stages, seconds_per_image, stage_choice
 
 # What is trained: a small network on features, the last stage of a pretrained network, all of it, or a new network.
 Learning = Literal["features", "stages", "pretrained", "scratch"]
@@ -178,7 +178,4 @@ def _record_size(manifest: Manifest, size: int) -> None:
 def _seconds_per_image() -> float:
     network = build_backbone(BackboneSettings(name=NAME, weights="imagenet")).eval()
     images = torch.zeros(IMAGES, 3, SIZES[0], SIZES[0])
-    network(images[:1])
-    started = time.perf_counter()
-    network(images)
-    return (time.perf_counter() - started) / IMAGES
+    return seconds_per_image(lambda: network(images), IMAGES)

@@ -57,17 +57,19 @@ def measure_stages(name: str) -> StagePace:
     frozen.eval()
     with torch.no_grad():
         maps = frozen(images)
-        once = _per_image(lambda: frozen(images))
-        predicted = _per_image(lambda: later.eval()(maps))
-    return StagePace(once, _per_image(lambda: _learn(later.train(), maps)), predicted)
+        once = seconds_per_image(lambda: frozen(images), IMAGES)
+        predicted = seconds_per_image(lambda: later.eval()(maps), IMAGES)
+    learned = seconds_per_image(lambda: _learn(later.train(), maps), IMAGES)
+    return StagePace(once, learned, predicted)
 
 
 def _learn(network: nn.Module, maps: torch.Tensor) -> None:
     network(maps).sum().backward()
 
 
-def _per_image(call: Callable[[], object]) -> float:
+def seconds_per_image(call: Callable[[], object], images: int) -> float:
+    """How long the call takes for each of its images."""
     call()  # the first one is slower
     started = time.perf_counter()
     call()
-    return (time.perf_counter() - started) / IMAGES
+    return (time.perf_counter() - started) / images
