@@ -56,9 +56,12 @@ def run_cells(
     for config in {shared_data_key(cell.config): cell.config for cell in left}.values():
         prepare_shared_data(config, Manifest.read(Path(config.data.root)), progress)
     runs = {cell.run.path for cell in left}
-    later = [cell for cell in left if cell.first_phase is not None and cell.first_phase.path in runs]
-    yield from executor.submit([cell for cell in left if cell not in later])
-    if later:
+
+    def waits(cell: GridCell) -> bool:
+        return cell.first_phase is not None and cell.first_phase.path in runs
+
+    yield from executor.submit([cell for cell in left if not waits(cell)])
+    if later := [cell for cell in left if waits(cell)]:
         yield from executor.submit(later)
 
 
