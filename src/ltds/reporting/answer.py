@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,14 @@ from functools import lru_cache
 from ltds.reporting.comparison_table import interval, p_equals
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.paired_runs import ALPHA, MethodDifference, all_pairs, method_difference, values_of
+from ltds.reporting.paired_runs import (
+    ALPHA,
+    MethodDifference,
+    all_pairs,
+    method_difference,
+    pairs_needed,
+    values_of,
+)
 from ltds.reporting.result_table import AVERAGE, Column, TableCell, cell_of, detail_group
 
 ACC_U = METRICS["acc_u"]
@@ -83,13 +89,14 @@ def _answer(dataset: Dataset) -> Answer:
         chance = "With one seed this may be chance: train both methods with three or more seeds."
         return Answer(best, verdict, chance, undecided=others, unaveraged=unaveraged)
     against, family = _differences(dataset, best, others)
+    needed = pairs_needed(dataset, ACC_U, best, against)
     beaten, beaten_by = (
         tuple(label for label, one in against.items() if one.verdict == which) for which in ("better", "worse")
     )
     undecided = tuple(label for label in others if label not in (*beaten, *beaten_by))
-    tested = tuple(label for label in undecided if label in against and _is_tested(against[label], family))
+    tested = tuple(label for label in undecided if label in against and _is_tested(against[label], needed[label]))
     found = Answer(best, verdict, "", beaten, undecided, tested, beaten_by, unaveraged, against)
-    return replace(found, certainty=_certainty(found, second, family, place))
+    return replace(found, certainty=_certainty(found, second, family, place, needed))
 
 
 def _verdict(cells: Mapping[str, TableCell], where: str) -> str:
@@ -126,12 +133,12 @@ def _differences(dataset: Dataset, best: str, others: Sequence[str]) -> tuple[di
     return against, sum(p is not None for p in tested.values())
 
 
-def _is_tested(one: MethodDifference, family: int) -> bool:
+def _is_tested(one: MethodDifference, needed: int) -> bool:
     """Whether the pairs could have shown a difference: they are enough, and not all of one seed."""
-    return one.paired.pairs >= _needed(family) and one.verdict == "no difference shown"
+    return one.paired.pairs >= needed and one.verdict == "no difference shown"
 
 
-def _certainty(found: Answer, second: str | None, family: int, place: str) -> str:
+def _certainty(found: Answer, second: str | None, family: int, place: str, needed: Mapping[str, int]) -> str:
     """What pairs of runs with the same held-out domain and seed show about the leader and the other methods."""
     said, beaten = [], found.beaten
     if second and second not in found.against:
@@ -145,7 +152,7 @@ def _certainty(found: Answer, second: str | None, family: int, place: str) -> st
         said.append(f"{text[0].upper()}{text[1:]}.")
         said += [f"(p corrected by Holm's method over {family} pairs of methods.)"] if family > 1 else []
     if second and second in found.against:
-        said += _caution(found, second, family)
+        said += _caution(found, second, needed[second])
     return " ".join([*said, *_without_average(found, place)])
 
 
@@ -189,22 +196,17 @@ def _numbers(one: MethodDifference) -> str:
     return f"{d.wins} of {d.pairs} pairs{ties} (difference {d.mean:.1f}{interval(d.low, d.high)}, {test})"
 
 
-def _caution(found: Answer, second: str, family: int) -> list[str]:
-    """A sentence if the runner-up is not beaten: with n pairs, p is at least 2 (1/2)^n, so few pairs cannot show it."""
+def _caution(found: Answer, second: str, needed: int) -> list[str]:
+    """A sentence if the runner-up is not beaten: fewer pairs than `needed` cannot show it."""
     if second not in found.undecided:
         return []
-    pairs, needed = found.against[second].paired.pairs, _needed(family)
+    pairs = found.against[second].paired.pairs
     if pairs >= needed:
         return ["So it is not a clear winner."]
     return [
         f"{pairs} pairs cannot reach p = {ALPHA}, whatever their values: add seeds or held-out domains until there "
         f"are {needed} pairs."
     ]
-
-
-def _needed(family: int) -> int:
-    """Pairs from which a p-value that is corrected over `family` tests can be small enough."""
-    return math.ceil(1 + math.log2(max(1, family) / ALPHA))
 
 
 def _names(labels: Sequence[str]) -> str:

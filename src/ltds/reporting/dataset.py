@@ -58,9 +58,12 @@ class Dataset:
     def comparable(self) -> Dataset:
         """The runs with those held-out domains that every row has: a mean over others would compare unlike tasks.
 
-        All runs if every row has the same ones, or if there is no common one.
+        All runs if every row has the same ones, or if there is no common one. Runs that were trained on all domains
+        count only if there are no others.
         """
-        per_row = [{run.held_out for run in runs} for runs in self.rows.values()]
+        per_row = [
+            {run.held_out for run in runs} & set(self.held_out_only or self.held_out) for runs in self.rows.values()
+        ]
         common = set.intersection(*per_row) if per_row else set()
         if not common or all(domains == common for domains in per_row):
             return self

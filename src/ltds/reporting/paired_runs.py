@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, count
 
 from ltds.evaluation.significance import PairedDifference, holm, paired_difference, wilcoxon
 from ltds.reporting.dataset import Dataset
@@ -68,10 +69,30 @@ def all_pairs(dataset: Dataset, metric: Metric) -> dict[frozenset[str], float | 
 
     For comparisons of methods that were picked after looking at the results.
     """
+    p_values = _p_values(dataset, metric)
+    return dict(zip(p_values, holm(list(p_values.values())), strict=True))
+
+
+def pairs_needed(dataset: Dataset, metric: Metric, label: str, others: Iterable[str]) -> dict[str, int]:
+    """How many pairs of runs each of the others needs at least, so that `all_pairs` can tell it from `label`.
+
+    With n pairs, p is at least 2 (1/2)^n before it is corrected. How much it is corrected depends on the p-values of
+    the other methods, which stay as they are.
+    """
+    p_values = _p_values(dataset, metric)
+
+    def enough(two: frozenset[str], pairs: int) -> bool:
+        smallest = {**p_values, two: 2.0 ** (1 - pairs)}
+        corrected = dict(zip(smallest, holm(list(smallest.values())), strict=True))[two]
+        return corrected is not None and corrected <= ALPHA
+
+    return {other: next(n for n in count(1) if enough(frozenset((label, other)), n)) for other in others}
+
+
+def _p_values(dataset: Dataset, metric: Metric) -> dict[frozenset[str], float | None]:
+    """Two labels -> Wilcoxon's p, not corrected; None where they share too few seeds."""
     values = {label: values_of(dataset, label, metric) for label in dataset.rows}
-    methods = list(combinations(dataset.rows, 2))
-    p_values = [_p_value(values[a], values[b]) for a, b in methods]
-    return {frozenset(two): p for two, p in zip(methods, holm(p_values), strict=True)}
+    return {frozenset((a, b)): _p_value(values[a], values[b]) for a, b in combinations(dataset.rows, 2)}
 
 
 def _p_value(ours: Values, theirs: Values) -> float | None:

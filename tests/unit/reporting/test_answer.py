@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import pytest
+
 from ltds.reporting.answer import Answer, answer, isolated
 from ltds.reporting.collection import Collection, collect
 
@@ -141,6 +143,21 @@ def test_the_pairs_of_the_runner_up_count(make_run, runs: Path) -> None:
     )
 
 
+def test_enough_pairs_are_counted_with_the_p_values_of_the_others(make_run, runs: Path) -> None:
+    """agg and dc share 6 pairs, each has 12 with bsce: p of these is so small that Holm multiplies 2/64 by 1 only."""
+    for held_out, seed in itertools.product(("photo", "sketch"), range(9)):
+        make_run("bsce", held_out, seed, 0.30 + 0.003 * seed)
+        if seed < 6:
+            make_run("agg", held_out, seed, 0.60 + 0.002 * seed)
+        if seed >= 3:
+            lost = (held_out, seed) == ("photo", 3)
+            make_run("dc", held_out, seed, 0.62 if lost else 0.58 + 0.0023 * seed)
+    found = ask(runs)
+    assert (found.leader, found.beaten, found.tested) == ("agg", ("bsce",), ("dc",))
+    assert "it won 5 of 6 pairs" in found.certainty
+    assert found.certainty.endswith("So it is not a clear winner.")
+
+
 def test_a_leader_that_loses_every_shared_pair(make_run, runs: Path) -> None:
     """agg wins all 12 pairs that both have; only its seeds 6 to 9, which dc lacks, make its mean lower."""
     for held_out, seed in itertools.product(("photo", "sketch"), range(10)):
@@ -163,10 +180,14 @@ def test_runs_on_all_domains_are_no_held_out_domain(make_run, runs: Path) -> Non
     assert "held out" not in ask(runs).certainty.split("until")[1]
 
 
-def test_rows_without_a_complete_seed(make_run, runs: Path) -> None:
+@pytest.mark.parametrize("final", [False, True], ids=["held out only", "and final models"])
+def test_rows_without_a_complete_seed(make_run, runs: Path, final: bool) -> None:
+    """Models that were trained on all domains are no domain that both rows have."""
     for seed in (0, 1):
         make_run("agg", "photo", seed, 0.5)
         make_run("dc", "sketch", seed, 0.6)
+    for method in ("agg", "dc") if final else ():
+        make_run(method, None, 0, None)
     found = ask(runs)
     assert (found.leader, found.certainty) == (
         None,
