@@ -7,7 +7,8 @@
     python benchmarks/record.py runs/more-seeds --keep ...                        # add to the runs that --out has
 
 Every run is kept with its seed, commit, numbers of images, validation, all metrics and the settings that differ. Runs
-that differ in more than their seed, or whose metrics were computed by other rules, are refused in one row.
+that differ in more than their seed, or whose metrics were computed by other rules, are refused in one row. Older
+records do not say by which rules; tables leave their numbers out where a rule has changed.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ NOT_IN_REPORTS = {
     "h_u_best": "H-U best possible",
 }
 INTERVAL = "Intervals: none for one seed, too narrow for few domains ([statistics](DOCS/statistics.md))."
+RULED = ("h_fixed", "h_u_fixed")  # their rule has changed: metrics of version 5 have it with its smallest threshold
 Cell = tuple[str, str, int]  # dataset, held-out domain, seed
 
 
@@ -68,11 +69,13 @@ class Study:
         return sorted(names, key=lambda row: -(self.average(row, "acc_u")[0] or 0))
 
     def values(self, row: str, metric: str) -> dict[Cell, float]:
-        """In percent; undefined ones left out."""
+        """In percent; undefined ones left out. Where the rule of a number has changed, those by the latest rule."""
+        runs = [run for run in self.runs if run["row"] == row and run["summary"].get(metric) is not None]
+        latest = max(map(_version, runs), default=0)
         return {
             (run["data"], run["held_out"], run["seed"]): 100 * run["summary"][metric]
-            for run in self.runs
-            if run["row"] == row and run["summary"].get(metric) is not None
+            for run in runs
+            if metric not in RULED or _version(run) == latest
         }
 
     def whole_seeds(self, row: str) -> Study:
@@ -108,6 +111,11 @@ class Study:
 
     def held_out(self) -> list[str]:
         return list(dict.fromkeys(run["held_out"] for run in self.runs))
+
+
+def _version(run: dict[str, Any]) -> int:
+    """Of the rules that its metrics were computed by; older records do not say it."""
+    return run.get("metrics_version") or 0
 
 
 def _knows_open_names(run: dict[str, Any]) -> bool:
@@ -151,7 +159,10 @@ def table(study: Study, options: dict[str, str]) -> str:
     informed = [names[row] for row in rows if compared and study.knows_open_names(row)]
     lines += [f"| {marked(names[row], informed)} | {' | '.join(texts[row])} |" for row in rows]
     notes = [INTERVAL] if options.get("against") else []
-    return "\n".join([*lines, "", " ".join([_sizes(study, rows), *notes]), *([KNOWS_NAMES] if informed else []), ""])
+    if compared:
+        notes += [_rules(study, rows, column) for column in columns if column in RULED][:1]
+    basis = " ".join(filter(None, [_sizes(study, rows), *notes]))
+    return "\n".join([*lines, "", basis, *([KNOWS_NAMES] if informed else []), ""])
 
 
 def _averages(
@@ -234,6 +245,17 @@ def _sizes(study: Study, rows: list[str]) -> str:
         f"{len(runs)} runs; {basis}commit {', '.join(commits)}; {record}. ± is the standard deviation over seeds of "
         "the average."
     )
+
+
+def _rules(study: Study, rows: list[str], metric: str) -> str:
+    """Which rows have a number by another rule, or by the latest rule for some of their seeds only; "" for none."""
+    versions = {row: {_version(run) for run in study.runs if run["row"] == row} for row in rows}
+    latest = max(set().union(*versions.values()))
+    earlier = [f"`{row}`" for row, found in versions.items() if latest not in found]
+    some = [f"`{row}` {study.average(row, metric)[2]}" for row, found in versions.items() if {latest} < found]
+    said = [f"by the rule before it had a smallest threshold: {', '.join(earlier)}"] if earlier else []
+    said += [f"fewer seeds, because the rule has changed: {', '.join(some)}"] if some else []
+    return f"{_name(metric)}: {'; '.join(said)}." if said else ""
 
 
 def _range(counts: Iterable[int | None]) -> str:

@@ -87,6 +87,23 @@ def test_a_row_rests_on_the_seeds_that_have_every_domain() -> None:
     assert by_domain[3] == "| `b` | 40.0 | 60.0 | 50.0 |"
 
 
+def test_numbers_by_an_earlier_rule_are_not_mixed_with_later_ones() -> None:
+    shared = {"data": "d", "held_out": "x", "commit": "1", "known_images": 9, "open_images": 1}
+    numbers = [("a", 0, None, 0.9), ("a", 1, 5, 0.5), ("b", 0, None, 0.4), ("c", 0, 5, 0.3), ("c", 1, 5, 0.4)]
+    runs = [
+        {**shared, "row": row, "seed": seed, "metrics_version": version, "summary": {"acc_u": value, "h_fixed": value}}
+        for row, seed, version, value in numbers
+    ]
+    lines = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u,h_fixed"}).splitlines()
+    assert lines[2] == "| `a` | **70.0 ± 28.3** | 50.0 | 2 |", "accuracy of both seeds, H of the second"
+    assert lines[3] == "| `b` | 40.0 | 40.0 | 1 |"
+    assert lines[4] == "| `c` | 35.0 ± 7.1 | **35.0 ± 7.1** | 2 |"
+    assert lines[6].endswith(
+        "H fixed on validation: by the rule before it had a smallest threshold: `b`; fewer seeds, because the rule has "
+        "changed: `a` 1."
+    )
+
+
 def test_values_that_are_printed_alike_are_all_best() -> None:
     shared = {"data": "d", "held_out": "x", "seed": 0, "commit": "1", "known_images": 9, "open_images": 0}
     runs = [{**shared, "row": row, "summary": {"acc_u": value}} for row, value in (("a", 0.50012), ("b", 0.50008))]
