@@ -57,7 +57,8 @@ class RayExecutor:
     def _send(self, task: Any, cell: GridCell) -> Any:
         cpus = self.cpus * cell.config.run.ranks
         named = task.options(name=cell.run.path.name, num_cpus=cpus)
-        return named.remote(str(cell.run.path.resolve()), cell.config.to_dict(), cpus)
+        first_phase = None if cell.first_phase is None else str(cell.first_phase.path.resolve())
+        return named.remote(str(cell.run.path.resolve()), cell.config.to_dict(), cpus, first_phase)
 
     def _connect(self, ray: Any) -> None:
         settings: dict[str, Any] = {"address": None if self.address == "local" else self.address}
@@ -71,13 +72,13 @@ class RayExecutor:
             ) from error
 
 
-def _shared_cell(path: str, config: dict[str, Any], threads: int) -> None:
+def _shared_cell(path: str, config: dict[str, Any], threads: int, first_phase: str | None) -> None:
     """What a node does. A lost node may still be training: the lock on the run keeps two nodes from training it."""
-    run_cell(Path(path), config, threads)
+    run_cell(Path(path), config, threads, None if first_phase is None else Path(first_phase))
 
 
-def _fetched_cell(path: str, config: dict[str, Any], threads: int) -> bytes:
-    """The same on the local disk of the node; returns the run directory as a tar archive."""
+def _fetched_cell(path: str, config: dict[str, Any], threads: int, first_phase: str | None) -> bytes:
+    """The same on the local disk of the node, which has no other run; returns the run directory as a tar archive."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / Path(path).name
         run_cell(run, config, threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ from ltds.core.errors import ConfigError, LtdsError, nearest
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
+from ltds.engine.first_phase import first_phase_of, training_of
 from ltds.engine.identity import identity
 from ltds.engine.recipe_line import GivenAndConfig, recipe_line
 
@@ -82,11 +83,15 @@ class Grid(Settings):
 
 @dataclass(frozen=True)
 class GridCell:
-    """One run of a grid: its directory and its complete settings."""
+    """One run of a grid: its directory and its complete settings.
+
+    `first_phase`: another run of the grid, whose whole training is the first phase of this one.
+    """
 
     run: RunDirectory
     config: RunConfig
     variant: str
+    first_phase: RunDirectory | None = None
 
     @property
     def method(self) -> str:
@@ -194,7 +199,7 @@ def cells_of(
     for source, runs in found.runs.items():
         if line := recipe_line(opened[source], *runs.values()):
             say(line)
-    return _distinct(found.cells)
+    return _with_first_phases(_distinct(found.cells))
 
 
 def _distinct(cells: Iterable[GridCell]) -> list[GridCell]:
@@ -209,6 +214,12 @@ def _distinct(cells: Iterable[GridCell]) -> list[GridCell]:
                 "do not count: train such variants in different folders."
             )
     return list(distinct.values())
+
+
+def _with_first_phases(cells: Sequence[GridCell]) -> list[GridCell]:
+    """The cells, each with the one that trains its first phase, where there is one."""
+    trained = {training_of(cell.config): cell.run for cell in cells}
+    return [replace(cell, first_phase=trained.get(first_phase_of(cell.config) or "")) for cell in cells]
 
 
 def _variant(

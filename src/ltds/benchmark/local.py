@@ -50,7 +50,8 @@ class _CellProcess:
 
     def send(self, cell: GridCell) -> None:
         with suppress(OSError):  # a process that has just ended: the loop notices that by itself
-            self.connection.send((cell.run.path, cell.config.to_dict()))
+            first_phase = None if cell.first_phase is None else cell.first_phase.path
+            self.connection.send((cell.run.path, cell.config.to_dict(), first_phase))
 
     def answered(self) -> bool:
         """Whether it has ended its cell; False: it has itself ended."""
@@ -109,15 +110,15 @@ def _child(parent: int, connection: Connection, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair: it ends this process
     gc.freeze()  # what torch consists of stays: to search it for garbage after each cell takes a tenth of a second
     while True:
-        path, config = _received(connection)
-        run_cell(path, config, threads)
+        path, config, first_phase = _received(connection)
+        run_cell(path, config, threads, first_phase)
         gc.collect()
         connection.send(True)
 
 
-def _received(connection: Connection) -> tuple[Path, dict[str, Any]]:
+def _received(connection: Connection) -> tuple[Path, dict[str, Any], Path | None]:
     try:
-        message: tuple[Path, dict[str, Any]] = connection.recv()
+        message: tuple[Path, dict[str, Any], Path | None] = connection.recv()
     except EOFError:
         raise SystemExit(0) from None
     return message

@@ -16,10 +16,11 @@ from ltds.engine.identity import HOW
 from ltds.engine.start import create_run, resume_run
 
 
-def run_cell(path: Path, config: dict[str, Any], threads: int) -> None:
+def run_cell(path: Path, config: dict[str, Any], threads: int, first_phase: Path | None = None) -> None:
     """Train the run in `path` to its end. An error is recorded in the run directory instead of raised.
 
-    `threads`, or `run.threads` where the settings say it, are those of the run; its ranks share them.
+    `threads`, or `run.threads` where the settings say it, are those of the run; its ranks share them. `first_phase`: a
+    run that may have trained the first phase of this one.
     """
     run = RunDirectory(path)
     try:
@@ -33,7 +34,8 @@ def run_cell(path: Path, config: dict[str, Any], threads: int) -> None:
             resume_run(run, trust=code_needed(config), how=how)
         else:
             config["run"]["threads"] = config["run"]["threads"] or max(1, threads // config["run"]["ranks"])
-            create_run(run, resolve(config), Manifest.read(Path(config["data"]["root"])))
+            other = None if first_phase is None else RunDirectory(first_phase)
+            create_run(run, resolve(config), Manifest.read(Path(config["data"]["root"])), first_phase=other)
     except Exception as error:  # a cell may fail in any way, and must not take the others with it
         fail(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 

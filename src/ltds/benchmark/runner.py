@@ -44,7 +44,8 @@ def run_cells(
     """Train every cell that is not finished, and yield each when it has ended.
 
     A finished cell is never repeated, an interrupted one is resumed from its checkpoint, a failed one is skipped
-    unless `retry_failed`. Images are decoded, and frozen stages computed, once, before the first cell starts.
+    unless `retry_failed`. Images are decoded, and frozen stages computed, once, before the first cell starts. A phase
+    of training that several cells begin with is trained once: these cells come after the one that trains it.
     """
     write_index(out, cells)
     if retry_failed:
@@ -54,7 +55,14 @@ def run_cells(
     left = [cell for cell in cells if not cell.run.done and cell.run.failure() is None]
     for config in {shared_data_key(cell.config): cell.config for cell in left}.values():
         prepare_shared_data(config, Manifest.read(Path(config.data.root)), progress)
-    yield from executor.submit(left)
+    runs = {cell.run.path for cell in left}
+
+    def waits(cell: GridCell) -> bool:
+        return cell.first_phase is not None and cell.first_phase.path in runs
+
+    yield from executor.submit([cell for cell in left if not waits(cell)])
+    if later := [cell for cell in left if waits(cell)]:
+        yield from executor.submit(later)
 
 
 def _require_same_images(cells: Sequence[GridCell]) -> None:

@@ -55,6 +55,30 @@ def save_checkpoint(
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{key}.{name}"] = value
     tensors |= {f"average.{name}": value for name, value in (average or {}).items()}
+    _write(file, tensors, state, identity, previous)
+
+
+def adopt_checkpoint(source: Path, file: Path, method: nn.Module, identity: str, *, of: str) -> None:
+    """Write the weights of another run, whose identity is `of`, as a checkpoint of this run between two phases.
+
+    What only this run's method has keeps the value that it has now. A phase begins without optimizer state and
+    averages, so they are left out.
+    """
+    tensors, header = _read(source)
+    weights = method.state_dict() | _with_prefix(tensors, "method.")
+    if header.get("identity") != of or _shapes(weights) != _shapes(method.state_dict()):
+        raise _misfit(source)
+    named = {f"method.{name}": value for name, value in weights.items()}
+    _write(file, named, _state(source, header.get("state")), identity)
+
+
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in tensors.items()}
+
+
+def _write(
+    file: Path, tensors: Mapping[str, Tensor], state: TrainState, identity: str, previous: Path | None = None
+) -> None:
     packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     header: dict[str, Any] = {"format": FORMAT, "state": asdict(state), "identity": identity}
     header["sha256"] = _checksum(packed, header)

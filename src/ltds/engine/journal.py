@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -26,8 +26,7 @@ class Journal:
 
     def __init__(self, run: RunDirectory, step: int, events: bool = False) -> None:
         """`events`: write what is written to TensorBoard, too."""
-        kept = [row for row in run.read_journal() if row["step"] <= step]
-        write_text(run.journal_file, "".join(_line(row) for row in kept))
+        write_journal(run, [row for row in run.read_journal() if row["step"] <= step])
         self._path = run.journal_file
         self._file = run.journal_file.open("a", encoding="utf-8")
         self._events = EventFile(run.path, step) if events else None
@@ -92,6 +91,16 @@ class SilentJournal(Journal):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pass
+
+
+def write_journal(run: RunDirectory, rows: Sequence[Mapping[str, Any]], events: bool = False) -> None:
+    """Write a journal whose lines are known already. `events`: to TensorBoard, too."""
+    write_text(run.journal_file, "".join(_line(row) for row in rows))
+    if events:
+        file = EventFile(run.path, 0)
+        for row in rows:
+            file.write(row)
+        file.close()
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
 from ltds.engine.config import RunConfig, as_stored, resolve, with_ranks
 from ltds.engine.environment import describe_environment
+from ltds.engine.first_phase import adopt_first_phase
 from ltds.engine.loop import train
 from ltds.engine.precision import recorded_precision, with_precision
 from ltds.engine.same_images import KEY, image_content, require_same_images
@@ -30,10 +31,12 @@ def create_run(
     progress: Progress = SILENT,
     *,
     plan: dict[str, Any] | None = None,
+    first_phase: RunDirectory | None = None,
 ) -> None:
     """Write the run's record, then train to the end. Nothing is written before the settings are known to work.
 
-    `plan`: which settings were chosen for the user, and why; it is kept in plan.json.
+    `plan`: which settings were chosen for the user, and why; it is kept in plan.json. `first_phase`: a run that may
+    have trained the first phase of this one already.
     """
     with run.locked():
         refuse_existing(run)
@@ -41,7 +44,7 @@ def create_run(
             session = assemble(config, manifest, progress, team.ranks)
             if plan is not None:
                 run.write_plan(plan)
-            record(run, session)
+            record(run, session, first_phase)
             with team.together(with_precision(config, session.precision), run.path, manifest.identity):
                 train(session, run, progress)
 
@@ -78,7 +81,7 @@ def resume_run(
             train(session, run, progress)
 
 
-def record(run: RunDirectory, session: Session) -> None:
+def record(run: RunDirectory, session: Session, first_phase: RunDirectory | None = None) -> None:
     """Write task, environment, class embeddings and, last, the config, which makes the folder a run."""
     environment = _environment(session)
     environment["seed"] = session.config.run.seed
@@ -92,6 +95,11 @@ def record(run: RunDirectory, session: Session) -> None:
     if session.frozen is not None:
         environment["frozen"] = session.frozen.checksum
         session.frozen.save(run.frozen_weights)
+    facts = {name: environment.get(name) for name in ("data", KEY, "semantics", "frozen", "precision")}
+    if first_phase is not None and adopt_first_phase(session, run, first_phase, facts):
+        then = first_phase.read_environment()
+        other = {name: then[name] for name, value in _environment(session).items() if then.get(name, value) != value}
+        environment["first_phase"] = {"run": first_phase.path.name, "trained_with": other}
     if session.embeddings is not None:
         write_embeddings(run.embeddings_file, session.embeddings)
     run.write_task(session.task)

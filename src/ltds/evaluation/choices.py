@@ -17,6 +17,10 @@ FIXED_RULE = (
     "classified images below the threshold is half the share of images above it when their own class is struck out; "
     "it is at least the 8th percentile of the scores of correctly classified images"
 )
+TWO_CLASSES_RULE = (
+    "the score is the softened confidence in a known class; with fewer than three known classes the threshold is the "
+    "8th percentile of the scores of correctly classified source-validation images"
+)
 SOFTMAX5_RULE = "5th percentile of max-softmax over correctly classified source-validation images"
 BEST_RULE = "best of all thresholds on the softened confidence in a known class"
 SHOTS_RULE = "training images over all sources: many > 100, medium 20..100, few < 20"
@@ -29,6 +33,7 @@ def describe_choices(
     thresholds: dict[str, float | None],
     temperature: float,
     validated: bool,
+    known_classes: int,
 ) -> dict[str, dict[str, Any]]:
     """The "choices" of metrics.json: rule, split and threshold of each choice, and why a number is missing."""
     images = {"known": overall["known_images"], "open": overall["open_images"]}
@@ -41,13 +46,14 @@ def describe_choices(
         why = no_images or (no_threshold if threshold is None else None)
         return {"rule": rule, "score": score, "threshold": threshold, "split": "val", "oracle": False, "why": why}
 
+    fixed_rule = FIXED_RULE if known_classes > 2 else TWO_CLASSES_RULE
     averaged = [name for name, numbers in per_domain.items() if numbers["known_images"]]
     return {
         "model": {"rule": MODEL_RULE, "split": "val"},
         "h_oracle": {"rule": ORACLE_RULE, "threshold": overall["h_oracle_threshold"], **oracle},
         "h_released": {"rule": RELEASED_RULE, "threshold": released[1] if released else None, **oracle},
         "h_best": {"rule": BEST_RULE, "threshold": overall["h_best_threshold"], **oracle},
-        "h_fixed": {**fixed("h_fixed", FIXED_RULE, "softened_confidence"), "temperature": temperature},
+        "h_fixed": {**fixed("h_fixed", fixed_rule, "softened_confidence"), "temperature": temperature},
         "h_softmax5": fixed("h_softmax5", SOFTMAX5_RULE, "max_softmax"),
         "acc": {"rule": "mean over the domains that have test images of known classes", "domains": averaged},
         "shots": {"rule": SHOTS_RULE, "split": "train"},

@@ -155,8 +155,9 @@ def struck_out_threshold(known_logits: FloatArray, labels: IntArray, temperature
     one should not. The threshold is where CAUTION times the share of correct images that are rejected comes nearest to
     the share of struck-out images that are accepted. Rejections count more, because scores fall in a new domain. Where
     struck-out images are easier to recognise than really unknown ones, this would reject too few; so the threshold is
-    at least the 8th percentile of the scores of correct images. How the rule was found and where it was confirmed:
-    docs/metrics.md. known_logits (N,C), labels (N,) of known classes.
+    at least the 8th percentile of the scores of correct images. If one of two known classes is struck out, the score of
+    the other is always 1 and says nothing: then the threshold is that percentile. How the rule was found and where it
+    was confirmed: docs/metrics.md. known_logits (N,C), labels (N,) of known classes.
     """
     correct = known_logits.argmax(axis=1) == labels
     if not correct.any():
@@ -164,6 +165,9 @@ def struck_out_threshold(known_logits: FloatArray, labels: IntArray, temperature
     struck = known_logits.copy()
     struck[np.arange(len(labels)), labels] = -np.inf
     right = np.sort(softened_confidence(known_logits[correct], temperature))
+    struck = struck[np.isfinite(struck).sum(axis=1) > 1]
+    if not len(struck):
+        return float(np.quantile(right, FEWEST_REJECTED))
     unknown = np.sort(softened_confidence(struck, temperature))
     thresholds = np.unique(np.concatenate([right, unknown]))
     rejected = np.searchsorted(right, thresholds, side="left")

@@ -56,7 +56,9 @@ def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Ta
     return {
         "version": VERSION,
         "task": _describe(task),
-        "choices": describe_choices(overall, released, per_domain, thresholds, temperature, val is not None),
+        "choices": describe_choices(
+            overall, released, per_domain, thresholds, temperature, val is not None, int(known_mask(task).sum())
+        ),
         "summary": summary,
         "validation": validation,
         "per_domain": per_domain,

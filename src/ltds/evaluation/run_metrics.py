@@ -30,7 +30,8 @@ def evaluate(run: RunDirectory | Path | str) -> dict[str, Any]:
     metrics = compute_metrics(test, val, task)
     metrics["open_names"] = _open_names(directory, test, task, metrics["choices"]["h_fixed"])
     metrics["summary"]["open_name_accuracy"] = metrics["open_names"]["accuracy"]
-    metrics["choices"]["model"] = _model_choice(directory, metrics["choices"]["model"], val is not None)
+    validated = (metrics["validation"] or {}).get("accuracy") is not None
+    metrics["choices"]["model"] = _model_choice(directory, metrics["choices"]["model"], validated)
     directory.write_metrics(metrics)
     return metrics
 
@@ -50,7 +51,11 @@ def _model_choice(run: RunDirectory, choice: dict[str, Any], validated: bool) ->
     journal = run.read_journal()
     if not validated:
         last = journal[-1]["step"] if journal else None
-        return {"rule": "the last step, as there are no validation images", "split": None, "step": last}
+        return {
+            "rule": "the last step, as there are no validation images of known classes",
+            "split": None,
+            "step": last,
+        }
     config = run.read_config() if run.config_file.is_file() else {}
     if config.get("schedule", {}).get("keep") == "last":
         choice = {"rule": "the last step, as schedule.keep=last asks", "split": None}

@@ -85,6 +85,15 @@ class Method(nn.Module, ABC):
         """How many source domains these settings need at least."""
         return 1
 
+    @classmethod
+    def begins_as(cls, config: Any) -> tuple[type[Method], Settings] | None:
+        """The method, with its settings, whose whole training is the first phase of this one, to the last bit.
+
+        A benchmark of both trains this phase once. None: there is no such method. A subclass may train in another way,
+        so it does not inherit the answer.
+        """
+        return None
+
     def phases(self) -> tuple[Phase, ...]:
         """The phases of training, in order."""
         return (Phase(),)

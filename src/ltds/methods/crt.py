@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from ltds.core.config import refuse_idle
+from ltds.core.config import Settings, refuse_idle
 from ltds.core.errors import DataError, expected
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.methods.agg import Agg, AggConfig
-from ltds.methods.base import Phase
+from ltds.methods.base import Method, Phase
 from ltds.methods.problem import Problem
 
 # Kang et al. train the head for 10 epochs (lws: 5) after 90, with lr .2 for a batch of 512. For a batch of 4 x 48 this
@@ -80,8 +80,12 @@ class Decoupled(Agg):
         if self.fits_after_training:
             self.register_buffer("fitted", torch.tensor(False))
 
+    @classmethod
+    def begins_as(cls, config: DecoupledConfig) -> tuple[type[Method], Settings]:
+        return Agg, AggConfig(**{name: getattr(config, name) for name in AggConfig.model_fields})
+
     def phases(self) -> tuple[Phase, ...]:
-        first = Phase("features")
+        first = Phase()  # under the name that Agg gives it, which its random numbers depend on
         return (first, HEAD_PHASES[self.config.head]) if self.config.head in HEAD_PHASES else (first,)
 
     def start_phase(self, phase: Phase) -> None:

@@ -153,6 +153,19 @@ def test_finished_cells_are_not_repeated_and_failures_stop_nobody(toy: Manifest,
     assert agg.done_file.stat().st_mtime_ns == finished
 
 
+def test_a_first_phase_is_trained_once_with_the_results_of_training_it_twice(toy: Manifest, tmp_path: Path) -> None:
+    both, alone = tmp_path / "both", tmp_path / "alone"
+    for out, methods in ((both, "crt,agg"), (alone, "crt")):
+        done = ltds(*options(toy, out, methods=methods))
+        assert done.returncode == 0, done.stderr
+    (name, trained), (agg, behind) = *runs(alone).items(), runs(both).values()
+    assert behind.path.name == name
+    assert behind.read_environment()["first_phase"]["run"] == agg.path.name
+    assert "first_phase" not in trained.read_environment()
+    np.testing.assert_array_equal(logits(behind), logits(trained))
+    assert behind.best_checkpoint.read_bytes() == trained.best_checkpoint.read_bytes()
+
+
 def test_status_from_another_shell(straight: Path, tmp_path: Path) -> None:
     shown = ltds("benchmark", "--status", str(straight))
     assert shown.returncode == 0, shown.stderr

@@ -175,8 +175,11 @@ def test_metrics_are_computed_again_without_model_or_images(toy: Manifest, tmp_p
     assert json.loads(json.dumps(evaluate(run))) == first
 
 
-def test_a_dataset_without_validation_keeps_the_last_weights(toy: Manifest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("open_classes", [False, True], ids=["no images", "images of open classes"])
+def test_a_dataset_without_validation_keeps_the_last_weights(toy: Manifest, tmp_path: Path, open_classes: bool) -> None:
     keep = toy.split_ids != 1
+    fox = (toy.labels == toy.classes.index("fox")) & (toy.domain_ids == 0)  # held out with 'wax', so an open class
+    splits = np.where(fox & open_classes, 1, toy.split_ids)
     manifest = Manifest(
         toy.root,
         "no-validation",
@@ -185,14 +188,14 @@ def test_a_dataset_without_validation_keeps_the_last_weights(toy: Manifest, tmp_
         tuple(p for p, k in zip(toy.paths, keep, strict=True) if k),
         toy.labels[keep],
         toy.domain_ids[keep],
-        toy.split_ids[keep],
+        splits[keep],
     )
     session = toy_session(manifest)
     run = recorded(session, tmp_path / "run")
     train(session, run)
     metrics = run.read_metrics()
     assert metrics["choices"]["model"] == {
-        "rule": "the last step, as there are no validation images",
+        "rule": "the last step, as there are no validation images of known classes",
         "split": None,
         "step": 6,
     }

@@ -173,6 +173,19 @@ def test_some_of_the_correct_images_are_always_rejected():
     assert threshold == pytest.approx(right[2]), "the 8th percentile: two of 26 are below"
 
 
+@pytest.mark.parametrize("open_columns", [0, 1])
+def test_with_two_known_classes_what_is_struck_out_says_nothing(open_columns):
+    """One class is left, whose score is always 1; the balance would reject half of the images that are right."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(50) % 2
+    logits = np.column_stack([labels == 0, labels == 1]) * rng.uniform(1, 9, (50, 1))
+    known = np.column_stack([logits, np.full((50, open_columns), -np.inf)])
+    threshold = openset.struck_out_threshold(known, labels, 1.0)
+    right = openset.softened_confidence(logits, 1.0)
+    assert threshold == np.quantile(right, 0.08)
+    assert np.count_nonzero(right < threshold) == 4
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_fixed_threshold_is_that_of_slow_loops(seed):

@@ -31,7 +31,7 @@ from reference import crt_reference as twin
 from toy import recorded, toy_session
 
 FILE = Path(__file__).resolve().parents[3].parent / "shared" / "fixtures" / "worked_examples.json"
-FIRST = Clock(seed=0, step=0, total=1, steps_per_epoch=1, phase="features")
+FIRST = Clock(seed=0, step=0, total=1, steps_per_epoch=1, phase="main")
 SECOND = Clock(seed=0, step=0, total=1, steps_per_epoch=1, phase="classifier")
 
 
@@ -166,7 +166,7 @@ def test_the_first_phase_learns_all_that_agg_learns(toy: Manifest, tmp_path: Pat
     run = recorded(session, tmp_path / "run")
     train(session, run)
     states = []
-    for file in (run.best_of("features"), run.last_checkpoint):
+    for file in (run.best_of("main"), run.last_checkpoint):
         load_checkpoint(file, session.method)
         states.append({name: value.clone() for name, value in session.method.to_semantic.state_dict().items()})
     assert all(torch.equal(states[0][name], states[1][name]) for name in start)
@@ -197,7 +197,7 @@ def test_the_second_phase_leaves_the_best_features_alone(
     train(session, run)
     load_checkpoint(run.last_checkpoint, session.method)
     ended = {name: value.clone() for name, value in session.method.state_dict().items()}
-    load_checkpoint(run.best_of("features"), session.method)
+    load_checkpoint(run.best_of("main"), session.method)
     same = {name for name, value in session.method.state_dict().items() if torch.equal(value, ended[name])}
     learned = {"classifier.weight", "classifier.bias"} if head == "crt" else {"scales"}
     moving = {name for name in ended if "running" in name or "num_batches" in name}
