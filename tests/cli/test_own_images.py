@@ -84,6 +84,9 @@ def test_methods_are_compared_on_a_folder(command: Command, photos: Path, tmp_pa
     assert "Chosen for the images of my photos, for all runs" in done.stderr
     runs = [RunDirectory(path) for path in (tmp_path / "c" / "runs").iterdir()]
     assert [run.done for run in runs] == [True, True]
+    plans = [json.loads(run.plan_file.read_text()) for run in runs]
+    assert sorted(plan["choices"][0]["shown"] for plan in plans) == ["agg", "bsce"]
+    assert all(choice["reason"] for plan in plans for choice in plan["choices"])
     averaging = [run.read_config()["averaging"] for run in runs]
     assert [(a["name"], a["start"]) for a in averaging] == [("ema", 0.5)] * 2
 

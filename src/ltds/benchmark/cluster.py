@@ -47,6 +47,7 @@ class RayExecutor:
                     archive = ray.get(ready)
                     if archive is not None:
                         _unpack(archive, cell.run.path)
+                        cell.keep_plan()  # the folder that had it was replaced
                 except ray.exceptions.RayError as error:
                     fail(cell.run, f"{type(error).__name__}: lost {RETRIES + 1} times. {error}")
                 yield cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -85,13 +85,15 @@ class Grid(Settings):
 class GridCell:
     """One run of a grid: its directory and its complete settings.
 
-    `first_phase`: another run of the grid, whose whole training is the first phase of this one.
+    `first_phase`: another run of the grid, whose whole training is the first phase of this one. `plan`: which settings
+    were chosen for the images, and why, as plan.json keeps it.
     """
 
     run: RunDirectory
     config: RunConfig
     variant: str
     first_phase: RunDirectory | None = None
+    plan: dict[str, Any] | None = field(default=None, compare=False)
 
     @property
     def method(self) -> str:
@@ -105,6 +107,11 @@ class GridCell:
     @property
     def seed(self) -> int:
         return self.config.run.seed
+
+    def keep_plan(self) -> None:
+        """Write plan.json where it is missing. It decides nothing, so whoever trains the run need not know of it."""
+        if self.plan is not None and not self.run.plan_file.is_file():
+            self.run.write_plan(self.plan)
 
 
 def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
@@ -141,6 +148,23 @@ def _refuse_variants_of_their_own(given: Mapping[str, Any], variants: Mapping[st
             )
 
 
+class PlannedSettings(Protocol):
+    """What was chosen for the runs of a method."""
+
+    @property
+    def layer(self) -> Mapping[str, Any]:
+        """The settings, as nested tables."""
+        ...
+
+    def without(self, given: Mapping[str, Any]) -> PlannedSettings:
+        """The same without the settings that `given` replaces."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings with the reasons, for plan.json."""
+        ...
+
+
 class GridPlan(Protocol):
     """Chooses what a grid leaves open for the images of a dataset."""
 
@@ -151,7 +175,7 @@ class GridPlan(Protocol):
         by_method: Mapping[str, Mapping[str, Any]],
         variants: Sequence[Mapping[str, Any]],
         domains: Sequence[str],
-    ) -> Mapping[str, Mapping[str, Any]]:
+    ) -> Mapping[str, PlannedSettings]:
         """The chosen settings of each method's runs. `given`, `by_method`, `variants`: those of the grid."""
         ...
 
@@ -237,7 +261,7 @@ def _variant(
 
 def _planned(
     grid: Grid, plan: GridPlan, manifest: Manifest, source: str, variants: Mapping[str, _GridVariant]
-) -> Mapping[str, Mapping[str, Any]]:
+) -> Mapping[str, PlannedSettings]:
     """One plan for all variants on a dataset, which then differ in nothing but their own settings."""
     here = [variant for variant in variants.values() if variant.source == source]
     domains = list(dict.fromkeys(domain for variant in here for domain in variant.domains))
@@ -251,7 +275,7 @@ def _resolve(
     variants: Mapping[str, _GridVariant],
     opened: Mapping[str, Manifest],
     trust: Iterable[str] | None,
-    planned: Mapping[str, Mapping[str, Mapping[str, Any]]] | None,
+    planned: Mapping[str, Mapping[str, PlannedSettings]] | None,
 ) -> _Resolved:
     """`planned`: the plan's settings by dataset and method; None before the plan, where only mistakes are looked for.
 
@@ -261,14 +285,15 @@ def _resolve(
     for seed, (name, variant) in itertools.product(grid.seeds, variants.items()):
         manifest = opened[variant.source]
         for domain, method in itertools.product(variant.domains, grid.methods):
-            chosen = (planned or {}).get(variant.source, {}).get(method, {})
+            chosen = (planned or {}).get(variant.source, {}).get(method)
             of_method = {"method": grid.by_method.get(method, {})}
             layer = _layer(manifest, domain, method, seed)
             try:
                 given = merge(grid.settings, of_method, variant.changes)
-                config = resolve(chosen, given, layer, dataset=manifest, trust=trust)
+                config = resolve(chosen.layer if chosen else {}, given, layer, dataset=manifest, trust=trust)
                 if planned is not None:
-                    found.cells.append(GridCell(_run_directory(out, config, manifest), config, name))
+                    record = chosen.without(given).to_dict() if chosen else None
+                    found.cells.append(GridCell(_run_directory(out, config, manifest), config, name, plan=record))
                 found.runs.setdefault(variant.source, {}).setdefault((name, method), (given, config))
             except LtdsError as error:
                 found.problems[f"{method}: {error}"] = error

@@ -55,6 +55,8 @@ def run_cells(
     left = [cell for cell in cells if not cell.run.done and cell.run.failure() is None]
     for config in {shared_data_key(cell.config): cell.config for cell in left}.values():
         prepare_shared_data(config, Manifest.read(Path(config.data.root)), progress)
+    for cell in left:
+        cell.keep_plan()
     runs = {cell.run.path for cell in left}
 
     def waits(cell: GridCell) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ltds.core.config import merge, nested
@@ -37,6 +37,10 @@ class RunPlan:
         """The chosen settings as nested tables, to go below those that the user gives."""
         return merge(*(nested(choice.settings) for choice in self.choices))
 
+    def without(self, given: Given) -> RunPlan:
+        """The plan without the settings that `given` replaces, and without choices of which nothing is left."""
+        return replace(self, choices=tuple(left for choice in self.choices if (left := _without(choice, given))))
+
     def lines(self) -> list[str]:
         """One line for each choice, and one for the time."""
         width = max([len(choice.what) for choice in self.choices] + [6])
@@ -62,3 +66,18 @@ class RunPlan:
     def _measured(self) -> str:
         pace = f"{self.seconds_per_step:.2f} s" if self.seconds_per_step >= 0.1 else f"{self.seconds_per_step:.3f} s"
         return f"{self.steps} steps of {pace}, measured here, and the evaluation"
+
+
+def _without(choice: Choice, given: Given) -> Choice | None:
+    left = {name: value for name, value in choice.settings.items() if not _gives(given, name.split("."))}
+    if len(left) == len(choice.settings):
+        return choice
+    shown = ", ".join(f"{name}={value}" for name, value in left.items())  # the words may be about the others
+    return replace(choice, settings=left, shown=shown) if left else None
+
+
+def _gives(given: Any, path: Sequence[str]) -> bool:
+    """Whether the settings have this one, or something else in place of its group, such as averaging="none"."""
+    if not path or not isinstance(given, Mapping):
+        return True
+    return path[0] in given and _gives(given[path[0]], path[1:])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ltds.core.config import merge, nested
+from ltds.core.config import merge
 from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress
 from ltds.data.manifest import Manifest
 from ltds.engine.device import choose_device
 from ltds.methods.registry import find_method
-from ltds.planning.choices import Given
+from ltds.planning.choices import Choice, Given, RunPlan
 from ltds.planning.facts import dataset_facts, hardest_task
 from ltds.planning.network import choose_network
 from ltds.planning.plan import (
@@ -35,8 +35,8 @@ def plan_comparison(
     *,
     progress: Progress = SILENT,
     say: Callable[[str], None] = lambda line: None,
-) -> dict[str, dict[str, Any]]:
-    """The settings of each method's runs that the user leaves open.
+) -> dict[str, RunPlan]:
+    """The plan of each method's runs, for what the user leaves open.
 
     `given`: the settings of all runs; `by_method` and `variants`: what single methods and variants have besides them.
     The plan suits all of them, and every domain of `domains` that is held out in turn, so that nothing but what the
@@ -68,7 +68,10 @@ def plan_comparison(
         say(f"Chosen for the images of {manifest.name}, for all runs; a setting that you give replaces the choice:")
     for line in lines:
         say(line)
-    return {name: merge(plan.layer, nested(settings)) for name, settings in of_methods.items()}
+    return {
+        name: RunPlan((Choice("method", settings, name, "as you asked"), *plan.choices))
+        for name, settings in of_methods.items()
+    }
 
 
 def _listed(settings: Mapping[str, Any]) -> str:

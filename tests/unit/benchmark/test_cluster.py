@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +67,12 @@ def test_no_cell_is_lost_or_doubled_when_a_node_is(toy: Manifest, tmp_path: Path
 
 
 def test_runs_are_fetched_back_from_the_nodes_disks(toy: Manifest, tmp_path: Path, nodes: Any) -> None:
-    (cell,) = cells(toy, tmp_path, 2, [5])
+    (bare,) = cells(toy, tmp_path, 2, [5])
+    cell = replace(bare, plan={"choices": []})
     assert [c.run.path for c in run_cells([cell], RayExecutor("auto", fetch=True), tmp_path)] == [cell.run.path]
     assert cell.run.done
     assert cell.run.read_metrics()["summary"]["acc"] is not None
+    assert json.loads(cell.run.plan_file.read_text()) == cell.plan
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [cell.run.path.name]
 
 

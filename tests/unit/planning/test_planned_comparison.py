@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,11 +12,15 @@ from typing import Any
 
 import pytest
 
-from ltds.benchmark.grid import Grid, cells_of
+from ltds.benchmark import runner
+from ltds.benchmark.grid import Grid, GridCell, cells_of
+from ltds.benchmark.runner import run_cells
+from ltds.benchmark.status import cell_status, read_index
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest
 from ltds.planning import network
+from ltds.planning.choices import Choice, RunPlan
 from ltds.planning.comparison import plan_comparison
 
 METHODS = ("agg", "ltds", "daml")
@@ -26,7 +32,11 @@ def _nothing_pretrained(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planned(manifest: Manifest, **given: Any) -> dict[str, dict[str, Any]]:
-    return plan_comparison(manifest, given, {name: {} for name in METHODS}, [{}], manifest.domains)
+    return layers(plan_comparison(manifest, given, {name: {} for name in METHODS}, [{}], manifest.domains))
+
+
+def layers(plans: Mapping[str, RunPlan]) -> dict[str, dict[str, Any]]:
+    return {name: plan.layer for name, plan in plans.items()}
 
 
 def test_only_settings_of_the_methods_differ(toy: Manifest) -> None:
@@ -45,10 +55,10 @@ def test_what_the_user_gives_is_kept(toy: Manifest) -> None:
     given = {"data": {"batch_size": 3, "size": 24}, "schedule": {"epochs": 2, "steps_per_epoch": 5}}
     own = {"agg": {}, "ltds": {"temperature": 0.5}}
     plans = plan_comparison(toy, given, own, [{}], ["ink"])
-    for plan in plans.values():
+    for plan in layers(plans).values():
         assert not {"batch_size", "size"} & plan.get("data", {}).keys()
         assert plan["schedule"].keys() == {"milestones"}
-    assert "temperature" not in plans["ltds"].get("method", {})
+    assert "temperature" not in plans["ltds"].layer.get("method", {})
     grid = parse(
         Grid, {"data": "toy", "methods": ["agg", "ltds"], "settings": given, "by_method": {"ltds": own["ltds"]}}
     )
@@ -75,11 +85,11 @@ def test_the_same_grid_gets_the_same_runs_again(toy: Manifest) -> None:
 def test_a_method_that_works_on_images_decides_for_all(toy: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "pretrained_is_installed", lambda: True)
     given = {"run": {"device": "cpu"}}
-    plans = plan_comparison(toy, given, {"agg": {}, "mixstyle": {}}, [{}], ["ink"])
+    plans = layers(plan_comparison(toy, given, {"agg": {}, "mixstyle": {}}, [{}], ["ink"]))
     assert plans["agg"]["backbone"] == plans["mixstyle"]["backbone"]
     assert plans["agg"]["backbone"]["weights"] == "imagenet"
     assert "features" not in plans["agg"]["data"]
-    mixed = plan_comparison(toy, given, {"agg": {}}, [{}, {"method": {"mixstyle": {"p": 0.5}}}], ["ink"])
+    mixed = layers(plan_comparison(toy, given, {"agg": {}}, [{}, {"method": {"mixstyle": {"p": 0.5}}}], ["ink"]))
     assert mixed["agg"]["backbone"] == plans["agg"]["backbone"], "one variant needs images, so all have them"
 
 
@@ -92,6 +102,49 @@ def test_variants_differ_in_nothing_but_their_settings(toy: Manifest) -> None:
     assert cells["decayed"]["optimizer"].pop("weight_decay") == 0.01
     cells["plain"]["optimizer"].pop("weight_decay")
     assert cells["decayed"] == cells["plain"]
+
+
+def test_each_cell_knows_what_was_chosen_for_it_and_why(toy: Manifest) -> None:
+    tables = {"plain": {}, "fast": {"optimizer": {"lr": 0.3}, "averaging": "none", "data": {"batch_size": 3}}}
+    words = {"data": "toy", "methods": ["agg", "ltds"], "seeds": [0], "held_out": ["ink"], "variants": tables}
+    cells = cells_of(parse(Grid, words), Path("o"), lambda _: toy, plan=plan_comparison)
+    found = {
+        cell.method: {choice["what"]: choice for choice in cell.plan["choices"]}
+        for cell in cells
+        if cell.plan is not None
+    }
+    assert found.keys() == {"agg (plain)", "ltds (plain)", "agg (fast)", "ltds (fast)"}
+    plain, fast = found["ltds (plain)"], found["ltds (fast)"]
+    assert list(plain) == ["method", "network", "image size", "batch", "learning", "length", "averaging"]
+    assert (plain["method"]["settings"], plain["method"]["reason"]) == ({"method.temperature": 0.2}, "as you asked")
+    assert found["agg (plain)"] == plain | {"method": plain["method"] | {"settings": {}, "shown": "agg"}}
+    assert plain["batch"]["reason"].startswith("of each of 2 source domains in a step")
+    assert list(fast) == ["method", "network", "image size", "learning", "length"]
+    assert fast["learning"]["settings"] == {"optimizer.name": "sgd", "schedule.milestones": [0.6, 0.9]}
+    assert fast["learning"]["shown"] == "optimizer.name=sgd, schedule.milestones=[0.6, 0.9]"
+    assert {cell.plan is None for cell in cells_of(parse(Grid, words), Path("o"), lambda _: toy)} == {True}
+
+
+class IdleExecutor:
+    """Trains nothing, and looks which plans are there before it would."""
+
+    def __init__(self) -> None:
+        self.plans: list[Any] = []
+
+    def submit(self, cells: Iterable[GridCell]) -> Iterator[GridCell]:
+        for cell in cells:
+            self.plans.append(json.loads(cell.run.plan_file.read_text()))
+            yield cell
+
+
+def test_plans_are_written_before_training(toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "prepare_shared_data", lambda *_: None)
+    words = {"data": "toy", "methods": ["agg"], "seeds": [0, 1], "held_out": ["ink"]}
+    cells = cells_of(parse(Grid, words), tmp_path, lambda _: toy, plan=plan_comparison)
+    executor = IdleExecutor()
+    assert list(run_cells(cells, executor, tmp_path)) == cells
+    assert executor.plans == [cell.plan for cell in cells]
+    assert [cell_status(cell).state for cell in read_index(tmp_path)] == ["waiting", "waiting"]
 
 
 def test_mistakes_are_found_before_anything_is_planned_or_imported(toy: Manifest) -> None:
@@ -107,9 +160,10 @@ def test_a_plan_may_make_the_class_embeddings(toy: Manifest, tmp_path: Path) -> 
     grid = parse(Grid, {"data": "toy", "methods": ["ltds"], "seeds": [0], "held_out": ["ink"]})
     with pytest.raises(ConfigError, match="Expected class embeddings"):
         cells_of(grid, Path("o"), lambda _: bare)
-    table = {"semantics": {"table": str(toy.root / "semantics" / "attributes.csv")}}
-    (cell,) = cells_of(grid, Path("o"), lambda _: bare, plan=lambda *_: {"ltds": table})
-    assert cell.config.semantics.table == table["semantics"]["table"]
+    table = str(toy.root / "semantics" / "attributes.csv")
+    made = RunPlan((Choice("method", {"semantics.table": table}, "ltds", "as you asked"),))
+    (cell,) = cells_of(grid, Path("o"), lambda _: bare, plan=lambda *_: {"ltds": made})
+    assert cell.config.semantics.table == table
 
 
 def test_of_one_domain_nothing_is_held_out(toy: Manifest) -> None:
