@@ -56,17 +56,27 @@ def evaluate_on(
     """The numbers of evaluation.json, what they were computed from, and the predictions with the skipped files.
 
     Classes match by name. An image of a class that the model was not trained on counts as open: right is "unknown".
+    The test images of the dataset that the model was trained on are those of the run: they may include every image of
+    the held-out domain.
     """
     if split not in get_args(EvaluatedSplit):
         raise ConfigError(expected("argument 'split'", "'all' or 'test'", f"'{split}'", "Leave it out for all images."))
     classes = _match_classes(model, manifest)
-    rows = np.arange(len(manifest)) if split == "all" else manifest.rows("test")
+    own = model.stored.data_checksum in (manifest.identity, manifest.checksum)
+    rows = np.arange(len(manifest)) if split == "all" else manifest.test_rows(model.task.held_out if own else None)
     if not len(rows):
         raise DataError(
             f"Expected '{manifest.name}' to have images in the split 'test', but got none. Evaluate all images."
         )
     files = [manifest.root / manifest.paths[row] for row in rows]
-    _refuse_training_images(model, manifest, split, files)
+    if not own:
+        _refuse_training_images(model, manifest, files)
+    elif split == "all":
+        raise ConfigError(
+            f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most of "
+            "its images were trained on. Evaluate its test images only.",
+            arguments=["split=test"],
+        )
     row_of = dict(zip(files, rows.tolist(), strict=True))
     predictions = predict_files(model, files, top=1, batch_size=batch_size, progress=progress)
     judged = []
@@ -181,15 +191,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s+_\-]+", " ", name).strip().lower()
 
 
-def _refuse_training_images(model: Model, manifest: Manifest, split: str, files: Sequence[Path]) -> None:
-    if model.stored.data_checksum in (manifest.identity, manifest.checksum):
-        if split == "all":
-            raise ConfigError(
-                f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most "
-                "of its images were trained on. Evaluate its test images only.",
-                arguments=["split=test"],
-            )
-        return
+def _refuse_training_images(model: Model, manifest: Manifest, files: Sequence[Path]) -> None:
     seen = _files_seen_in_training(model)
     repeated = sum(os.path.realpath(file) in seen for file in files) if seen else 0
     if repeated:

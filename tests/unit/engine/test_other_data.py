@@ -22,18 +22,22 @@ from ltds.engine.use import evaluate_elsewhere
 from toy import recorded, toy_session
 
 
-@pytest.mark.parametrize("provenance", [{}, {"builder": "folder", "config": {"seed": 0}}])
-def test_the_training_images_are_no_other_dataset(toy: Manifest, tmp_path: Path, provenance: dict[str, object]) -> None:
-    manifest = replace(toy, provenance=provenance)
+@pytest.mark.parametrize(("provenance", "whole"), [({}, False), ({"builder": "folder", "config": {"seed": 0}}, True)])
+def test_the_training_images_are_no_other_dataset(
+    toy: Manifest, tmp_path: Path, provenance: dict[str, object], whole: bool
+) -> None:
+    manifest = replace(toy, provenance=provenance, whole_held_out=whole)
     session = toy_session(manifest)
     run = recorded(session, tmp_path / "run")
     train(session, run)
     with pytest.raises(ConfigError, match="Evaluate its test images only"):
         ltds.evaluate(run.path, data=manifest, out=tmp_path / "outcome")
     found = ltds.evaluate(run.path, data=manifest, split="test", out=tmp_path / "outcome")
-    images = manifest.rows("test")
+    images = manifest.test_rows("wax")
     of_fox = int((manifest.labels[images] == 5).sum())
     assert found["data"]["images"] == len(images)
+    tested = run.read_metrics()["per_domain"]["wax"]["known_images"]
+    assert found["per_domain"]["wax"]["known_images"] == tested, "as many images as the run was tested on"
     assert found["classes"]["matched"] == ["ant", "bee", "cat", "dog", "elk"]
     assert (found["classes"]["open"], found["classes"]["missing"]) == (["fox"], []), "only 'wax' has a fox to train on"
     assert (found["overall"]["known_images"], found["overall"]["open_images"]) == (len(images) - of_fox, of_fox)
