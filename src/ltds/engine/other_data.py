@@ -6,8 +6,8 @@ import csv
 import hashlib
 import io
 import json
-import os
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.core.files import write_json, write_text
 from ltds.core.progress import SILENT, Progress
-from ltds.data.content import sampled_content
+from ltds.data.content import fingerprint, sampled_content
 from ltds.data.manifest import Manifest
 from ltds.engine.model import Model
 from ltds.engine.predict_files import FilePredictions, predict_files
+from ltds.engine.seen_images import seen_by
 
 FILE = "evaluation.json"
 FORMAT = 1
@@ -192,31 +193,32 @@ def _plain(name: str) -> str:
 
 
 def _refuse_training_images(model: Model, manifest: Manifest, files: Sequence[Path]) -> None:
-    seen = _files_seen_in_training(model)
-    repeated = sum(os.path.realpath(file) in seen for file in files) if seen else 0
-    if repeated:
+    seen = seen_by(model)
+    if seen is None:
+        warnings.warn(
+            f"Whether images of '{manifest.name}' were training images could not be checked: the model does not tell "
+            "which images it has seen. If some were, the numbers are too good.",
+            LtdsWarning,
+            stacklevel=2,
+        )
+        return
+    repeated = np.array(files)[np.isin([_fingerprint(file) for file in files], seen)]
+    if len(repeated):
         root = model.stored.config.data.root
+        there = bool(root) and (Path(root) / "manifest.json").is_file()
+        of = f" of the dataset '{root}'" if there else ""
         raise ConfigError(
-            f"Expected images that the model has not seen in training, but it has seen {repeated} of the {len(files)} "
-            f"images of '{manifest.name}': they are training or validation images of the dataset '{root}'. "
-            "Evaluate the test images of that dataset, or other images.",
-            arguments=[f"data={root}", "split=test"],
+            f"Expected images that the model has not seen in training, but it has seen {len(repeated)} of the "
+            f"{len(files)} images of '{manifest.name}', such as '{repeated[0]}': they are training or validation "
+            f"images{of}, or copies of them. Evaluate the test images of the dataset that the model was trained on, or "
+            "other images.",
+            arguments=[f"data={root}", "split=test"] if there else ["data", "split=test"],
         )
 
 
-def _files_seen_in_training(model: Model) -> set[str]:
-    """The real paths of the training and validation images, where the dataset is still as it was.
-
-    A dataset that was built from a folder of images has links to them, so the folder itself holds the same images.
-    """
-    root = model.stored.config.data.root
-    if not root:  # of an exported model
-        return set()
+def _fingerprint(file: Path) -> np.uint64:
+    """0 for a file that cannot be read: it is named and skipped later."""
     try:
-        trained = Manifest.read(Path(root))
-    except (DataError, OSError):
-        return set()
-    if model.stored.data_checksum not in (trained.identity, ""):
-        return set()
-    rows = np.concatenate([trained.rows(part, source) for part in ("train", "val") for source in model.task.sources])
-    return {os.path.realpath(trained.root / trained.paths[row]) for row in rows}
+        return np.uint64(fingerprint(file))
+    except OSError:
+        return np.uint64(0)

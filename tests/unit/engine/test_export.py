@@ -78,7 +78,7 @@ def test_torch_export_computes_the_same(toy: Manifest, tmp_path: Path, method: s
 
 def test_a_model_directory_says_the_same(toy: Manifest, run: RunDirectory, model: Model, tmp_path: Path) -> None:
     result = model.export(tmp_path / "model")
-    assert result.files == ("README.md", "model.json", "model.safetensors")
+    assert result.files == ("README.md", "model.json", "model.safetensors", "seen.npy")
     again = load_model(tmp_path / "model", device="cpu")
     assert again.predict(images_of(toy)) == model.predict(images_of(toy))
     assert again.task.to_dict() == model.task.to_dict()
