@@ -150,6 +150,12 @@ def test_the_method_is_the_one_that_the_training_command_uses(photos: Path, monk
     assert ltds.check(photos).method == "ltds"
 
 
+def test_data_without_validation_images(toy: Manifest) -> None:
+    words = "No image is for validation, on which the threshold for 'unknown' is chosen"
+    bare = replace(toy, split_ids=np.where(toy.split_ids == SPLITS.index("val"), SPLITS.index("train"), toy.split_ids))
+    assert [sum(f.text.startswith(words) for f in ltds.check(data).findings) for data in (toy, bare)] == [0, 1]
+
+
 def test_published_data_is_trained_with_the_method_that_is_named(toy: Manifest) -> None:
     found = ltds.check(replace(toy, name="pacs"))
     assert found.training == {"method": "ltds", "estimate": "full"}
