@@ -24,7 +24,7 @@ class RunDirectory:
     """All files of a run. Whatever comes after training (metrics, reports, models) reads these and no dataset.
 
     config.toml plan.json environment.json task.json embeddings.npz log.jsonl checkpoints/ predictions/*.npz
-    metrics.json model.json DONE, or FAILED.json
+    metrics.json model.json seen.npy DONE, or FAILED.json
     """
 
     path: Path

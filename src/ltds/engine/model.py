@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ltds.engine.export import ExportFormat, ExportResult
 
 UNKNOWN = "unknown"
-ModelInput = Sequence[ImageSource] | NDArray[Any]  # an array of numbers (N,D), or of paths (N,)
+ModelInputs = Sequence[ImageSource] | NDArray[Any]  # an array of numbers (N,D), or of paths (N,)
+ModelInput = ImageSource | ModelInputs
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,13 @@ class Model:
     ) -> list[ImagePrediction]:
         """The class of each image, or "unknown"; images are paths, file contents (bytes) or Pillow images.
 
-        A model that was trained on precomputed features takes those instead, as an array (N,D).
+        A single image needs no list. A model of precomputed features takes those instead, as an array (N,D).
         `top`: how many of the most probable classes to list. `threshold`: instead of the model's own. `nearest`: how
         many of the most similar training images to list; the first time, this computes the features of all of them.
         `name_unknowns`: give unknown images the name of the open class whose embedding is nearest.
         """
         check_threshold(threshold)
+        check_counts(top=top, nearest=nearest, batch_size=batch_size)
         namer = UnknownNamer(self) if name_unknowns else None
         index = self.training_index(progress=progress) if nearest else None
         logits, features = self._collect(images, ("logits", "features"), batch_size, progress)
@@ -151,7 +153,8 @@ class Model:
         self, images: ModelInput, outputs: Sequence[str], batch_size: int, progress: Progress
     ) -> list[NDArray[np.float32]]:
         """These outputs of the method for all images, each with one row per image."""
-        images = [images] if isinstance(images, str | bytes | Path) else images
+        check_counts(batch_size=batch_size)
+        images = [images] if isinstance(images, ImageSource) else images
         parts: list[list[NDArray[np.float32]]] = [[] for _ in outputs]
         with progress.track("Predicting", len(images)) as advance, torch.inference_mode():
             for batch in self._batches(images, batch_size):
@@ -161,7 +164,7 @@ class Model:
                 advance(len(batch))
         return [np.concatenate(part) if part else np.empty((0, len(self.classes)), np.float32) for part in parts]
 
-    def _batches(self, images: ModelInput, batch_size: int) -> Iterator[Tensor]:
+    def _batches(self, images: ModelInputs, batch_size: int) -> Iterator[Tensor]:
         """The images as evaluation gives them to the network."""
         for start in range(0, len(images), batch_size):
             raw: Any = images[start : start + batch_size]
@@ -176,6 +179,14 @@ def check_threshold(threshold: float | None) -> None:
     if threshold is not None and threshold != math.inf and not threshold <= 1:
         remedy = "Choose a number below 1, such as 0.9."
         raise ConfigError(expected("argument 'threshold'", "a score, which is at most 1", f"{threshold:g}", remedy))
+
+
+def check_counts(*, top: int = 1, nearest: int = 0, batch_size: int = 1) -> None:
+    """Refuse numbers that would list nothing, take other neighbours than the nearest or leave images out."""
+    for name, count, least in (("top", top, 1), ("nearest", nearest, 0), ("batch_size", batch_size, 1)):
+        if count < least:
+            remedy = "Choose a larger number."
+            raise ConfigError(expected(f"argument '{name}'", f"at least {least}", count, remedy), arguments=[name])
 
 
 def add_nearest(

@@ -6,8 +6,8 @@ import csv
 import hashlib
 import io
 import json
-import os
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.core.files import write_json, write_text
 from ltds.core.progress import SILENT, Progress
-from ltds.data.content import sampled_content
+from ltds.data.content import fingerprint, sampled_content
 from ltds.data.manifest import Manifest
 from ltds.engine.model import Model
 from ltds.engine.predict_files import FilePredictions, predict_files
+from ltds.engine.seen_images import seen_by
 
 FILE = "evaluation.json"
 FORMAT = 1
@@ -56,17 +57,27 @@ def evaluate_on(
     """The numbers of evaluation.json, what they were computed from, and the predictions with the skipped files.
 
     Classes match by name. An image of a class that the model was not trained on counts as open: right is "unknown".
+    The test images of the dataset that the model was trained on are those of the run: they may include every image of
+    the held-out domain.
     """
     if split not in get_args(EvaluatedSplit):
         raise ConfigError(expected("argument 'split'", "'all' or 'test'", f"'{split}'", "Leave it out for all images."))
     classes = _match_classes(model, manifest)
-    rows = np.arange(len(manifest)) if split == "all" else manifest.rows("test")
+    own = model.stored.data_checksum in (manifest.identity, manifest.checksum)
+    rows = np.arange(len(manifest)) if split == "all" else manifest.test_rows(model.task.held_out if own else None)
     if not len(rows):
         raise DataError(
             f"Expected '{manifest.name}' to have images in the split 'test', but got none. Evaluate all images."
         )
     files = [manifest.root / manifest.paths[row] for row in rows]
-    _refuse_training_images(model, manifest, split, files)
+    if not own:
+        _refuse_training_images(model, manifest, files)
+    elif split == "all":
+        raise ConfigError(
+            f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most of "
+            "its images were trained on. Evaluate its test images only.",
+            arguments=["split=test"],
+        )
     row_of = dict(zip(files, rows.tolist(), strict=True))
     predictions = predict_files(model, files, top=1, batch_size=batch_size, progress=progress)
     judged = []
@@ -181,40 +192,33 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s+_\-]+", " ", name).strip().lower()
 
 
-def _refuse_training_images(model: Model, manifest: Manifest, split: str, files: Sequence[Path]) -> None:
-    if model.stored.data_checksum in (manifest.identity, manifest.checksum):
-        if split == "all":
-            raise ConfigError(
-                f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most "
-                "of its images were trained on. Evaluate its test images only.",
-                arguments=["split=test"],
-            )
+def _refuse_training_images(model: Model, manifest: Manifest, files: Sequence[Path]) -> None:
+    seen = seen_by(model)
+    if seen is None:
+        warnings.warn(
+            f"Whether images of '{manifest.name}' were training images could not be checked: the model does not tell "
+            "which images it has seen. If some were, the numbers are too good.",
+            LtdsWarning,
+            stacklevel=2,
+        )
         return
-    seen = _files_seen_in_training(model)
-    repeated = sum(os.path.realpath(file) in seen for file in files) if seen else 0
-    if repeated:
+    repeated = np.array(files)[np.isin([_fingerprint(file) for file in files], seen)]
+    if len(repeated):
         root = model.stored.config.data.root
+        there = bool(root) and (Path(root) / "manifest.json").is_file()
+        of = f" of the dataset '{root}'" if there else ""
         raise ConfigError(
-            f"Expected images that the model has not seen in training, but it has seen {repeated} of the {len(files)} "
-            f"images of '{manifest.name}': they are training or validation images of the dataset '{root}'. "
-            "Evaluate the test images of that dataset, or other images.",
-            arguments=[f"data={root}", "split=test"],
+            f"Expected images that the model has not seen in training, but it has seen {len(repeated)} of the "
+            f"{len(files)} images of '{manifest.name}', such as '{repeated[0]}': they are training or validation "
+            f"images{of}, or copies of them. Evaluate the test images of the dataset that the model was trained on, or "
+            "other images.",
+            arguments=[f"data={root}", "split=test"] if there else ["data", "split=test"],
         )
 
 
-def _files_seen_in_training(model: Model) -> set[str]:
-    """The real paths of the training and validation images, where the dataset is still as it was.
-
-    A dataset that was built from a folder of images has links to them, so the folder itself holds the same images.
-    """
-    root = model.stored.config.data.root
-    if not root:  # of an exported model
-        return set()
+def _fingerprint(file: Path) -> np.uint64:
+    """0 for a file that cannot be read: it is named and skipped later."""
     try:
-        trained = Manifest.read(Path(root))
-    except (DataError, OSError):
-        return set()
-    if model.stored.data_checksum not in (trained.identity, ""):
-        return set()
-    rows = np.concatenate([trained.rows(part, source) for part in ("train", "val") for source in model.task.sources])
-    return {os.path.realpath(trained.root / trained.paths[row]) for row in rows}
+        return np.uint64(fingerprint(file))
+    except OSError:
+        return np.uint64(0)

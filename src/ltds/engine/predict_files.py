@@ -14,7 +14,7 @@ from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.prefetch import prefetch
-from ltds.engine.model import UNKNOWN, ImagePrediction, Model, add_nearest
+from ltds.engine.model import UNKNOWN, ImagePrediction, Model, add_nearest, check_counts
 from ltds.engine.naming import UnknownNamer
 from ltds.engine.preprocessing import FeaturePreprocessing
 
@@ -80,6 +80,7 @@ def predict_files(
 ) -> FilePredictions:
     """What the model says of each file; see `Model.predict`. Files are read while the network computes."""
     require_images(model)
+    check_counts(top=top, nearest=nearest, batch_size=batch_size)
     namer = UnknownNamer(model) if name_unknowns else None
     index = model.training_index(progress=progress) if nearest else None
     predicted: list[PredictedFile] = []

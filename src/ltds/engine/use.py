@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress
 from ltds.data.datasets.opening import holds_images, open_dataset
 from ltds.data.datasets.raw import preview
 from ltds.data.manifest import Manifest
 from ltds.engine.export import ExportFormat, ExportResult
 from ltds.engine.load import load_model
-from ltds.engine.model import Model, check_threshold
+from ltds.engine.model import Model, check_counts, check_threshold
 from ltds.engine.other_data import EvaluatedSplit, Judged, evaluate_on, evaluation_folder, write_evaluation
 from ltds.engine.predict_files import FilePredictions, SkippedFile, find_images, predict_files
 from ltds.engine.prediction_files import check_output, write_predictions
@@ -53,6 +54,13 @@ def predict(
         data: The dataset that the model was trained on, for `nearest`, if it was moved after training.
     """
     check_threshold(threshold)
+    check_counts(top=top, nearest=nearest, batch_size=batch_size)
+    if data is not None and not nearest:
+        raise ConfigError(
+            "Expected argument 'data' only where nearest training images are asked for, but got it alone: a prediction "
+            "needs no dataset. Ask for some, or leave it out.",
+            arguments=["nearest=3"],
+        )
     if out is not None:
         check_output(Path(out))
     files = find_images([images] if isinstance(images, str | Path) else images)

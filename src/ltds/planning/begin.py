@@ -54,6 +54,11 @@ def begin_run(
     for line in describe_data(manifest):
         say(line)
     say(describe_test(manifest, held_out, domains))
+    if not all(_is_validated(manifest, domain) for domain in ([*domains, None] if domains else [held_out])):
+        say(
+            "The source domains have no validation image, on which the threshold for 'unknown' is chosen: the model "
+            "will always name a class, unless you give a threshold when you use it."
+        )
     plan, config = _plan(manifest, given, settled, domains, budget, progress, say)
     _say_plan(plan, given, len(domains) + 1, say)
     if line := recipe_line(manifest, (given, config)):
@@ -107,6 +112,11 @@ def describe_test(manifest: Manifest, held_out: str | None, domains: list[str]) 
     tested = int(np.count_nonzero(manifest.domain_ids[manifest.test_rows(held_out)] == manifest.domain_index(held_out)))
     whole = "all " if manifest.whole_held_out else ""
     return f"'{held_out}' is held out: none of its images is used in training; {whole}{tested} of them are test images."
+
+
+def _is_validated(manifest: Manifest, held_out: str | None) -> bool:
+    """Whether a domain that the run trains on has an image for validation."""
+    return any(len(manifest.rows("val", domain)) for domain in manifest.domains if domain != held_out)
 
 
 def _plan(

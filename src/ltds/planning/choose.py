@@ -30,11 +30,10 @@ def choose_method(facts: DatasetFacts, embeddings: str) -> tuple[str, str]:
     tail = f"{facts.largest_class} to {facts.smallest_class} training images a class"
     if embeddings and facts.sources >= 2:
         return "ltds", f"{facts.sources} source domains, {tail}, and class embeddings ({embeddings})"
+    missing = "one source domain, and ltds needs two" if facts.sources < 2 else "no class embeddings, which ltds needs"
     if facts.long_tailed:
-        missing = "one source domain" if facts.sources < 2 else "no class embeddings"
-        return "bsce", f"long-tailed ({tail}); {missing}, which ltds needs"
-    missing = "one source domain" if facts.sources < 2 else "no class embeddings"
-    return "agg", f"classes about even ({tail}); {missing}, which ltds needs"
+        return "bsce", f"long-tailed ({tail}); {missing}"
+    return "agg", f"classes about even ({tail}); {missing}"
 
 
 def choose_size(facts: DatasetFacts, given: Given, learning: Learning, on_cpu: bool) -> Choice | None:

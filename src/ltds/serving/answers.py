@@ -10,7 +10,7 @@ from typing import Any
 from ltds.core.errors import DataError
 from ltds.data.decode import DAMAGE, open_image
 from ltds.engine.indexing import can_index
-from ltds.engine.model import ImagePrediction, Model, check_threshold
+from ltds.engine.model import ImagePrediction, Model, check_counts, check_threshold
 from ltds.engine.predict_files import reason_of, require_images
 from ltds.engine.prediction_files import describe_nearest
 from ltds.serving.limits import ServeLimits
@@ -28,6 +28,7 @@ class Answerer:
     def __init__(self, model: Model, limits: ServeLimits, *, top: int, threshold: float | None, nearest: int) -> None:
         require_images(model)
         check_threshold(threshold)
+        check_counts(top=top, nearest=nearest)
         self.model, self.limits = model, limits
         self.top, self.threshold, self.nearest = top, threshold, nearest
         self._one_at_a_time = threading.Lock()  # an image may take a gigabyte, and a network takes every core

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.evaluation.openset import softened_confidence
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
@@ -32,7 +33,8 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     Features are standardised and given to a small residual network (the "adapter"), which is trained by the method.
 
     `method`: a name of `ltds methods`. Those that use class embeddings (ltds) need `class_embeddings`, (C,S) in the
-    order of the sorted class labels. `max_iter`: training steps. `batch_size`: samples of each domain in a step.
+    order of the sorted class labels. `max_iter`: training steps, rounded up to whole epochs; `n_iter_` is their number
+    in the end, which `settings` can change. `batch_size`: samples of each domain in a step.
     `validation_fraction`: share of the samples that chooses the best weights and the threshold for "unknown".
     `unknown_label`: what `predict` says where `known_score` is below `threshold_`; None: it always names a class.
     `settings`: any settings of ltds by dotted name, as in {"optimizer.lr": 0.003, "backbone.adapter_width": 512}.
@@ -76,7 +78,7 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.scale_ = np.where(constant, 1.0, deviation)
         samples = LabelledVectors(self._inputs(values), labels.astype(np.int64), domain_ids, self._embeddings())
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.model_ = train_on(
+        self.model_, self.n_iter_ = train_on(
             samples,
             FitSettings(
                 method=self.method,
@@ -88,8 +90,14 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 settings=self.settings or {},
             ),
         )
-        self.n_iter_ = self.max_iter
         self.threshold_ = self.model_.threshold
+        if self.unknown_label is not None and self.threshold_ is None:
+            warnings.warn(
+                f"No prediction will be unknown_label ({self.unknown_label!r}): its threshold is chosen on correctly "
+                "classified validation samples, and there is none. Raise validation_fraction, or add samples.",
+                LtdsWarning,
+                stacklevel=2,
+            )
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from ltds.core.runs import RunDirectory
 from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
-from ltds.engine.config import resolve
+from ltds.engine.config import RunConfig, resolve
 from ltds.engine.load import load_model
 from ltds.engine.model import Model
 from ltds.engine.start import create_run
@@ -57,17 +58,29 @@ class FitSettings:
     settings: Mapping[str, Any]
 
 
-def train_on(samples: LabelledVectors, how: FitSettings) -> Model:
-    """A trained model; the files on the way are deleted, and torch's own random numbers are left as they were."""
+def train_on(samples: LabelledVectors, how: FitSettings) -> tuple[Model, int]:
+    """A trained model, and the steps that it took.
+
+    The files on the way are deleted, and torch's own random numbers are left as they were.
+    """
     devices: list[int] = []
     with tempfile.TemporaryDirectory(prefix="ltds-fit-") as name, torch.random.fork_rng(devices):
         folder = Path(name)
         manifest = _write_dataset(folder / "data", samples, how)
         run = RunDirectory(folder / "run")
-        create_run(run, resolve(_settings(folder / "data", manifest, samples, how)), manifest)
+        config = resolve(_settings(folder / "data", manifest, samples, how))
+        _require_embeddings(config)
+        create_run(run, config, manifest)
         model = load_model(run.path, device=how.device)
+        steps, _, _ = run.last_line(time.time())
     model.folder = None
-    return model
+    return model, steps
+
+
+def _require_embeddings(config: RunConfig) -> None:
+    if config.method_entry.method.uses_embeddings(config.method) and not config.semantics.table:
+        rule = f"an array with a row for each class, because the method '{config.method_name}' uses it"
+        raise DataError(expected("class_embeddings", rule, "None", "Give one, or choose another method ('bsce')."))
 
 
 def _settings(data: Path, manifest: Manifest, samples: LabelledVectors, how: FitSettings) -> dict[str, Any]:

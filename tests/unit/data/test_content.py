@@ -12,8 +12,9 @@ import pytest
 from PIL import Image
 
 from ltds.core.errors import DataError
+from ltds.core.rng import numpy_generator
 from ltds.data import content
-from ltds.data.content import full_content, sampled_content
+from ltds.data.content import BLOCK, fingerprint, full_content, sampled_content
 from ltds.data.manifest import Manifest
 from toy import write_dataset
 
@@ -40,6 +41,22 @@ def test_copying_touching_and_moving_change_nothing(data: Manifest, tmp_path: Pa
     os.utime(copy.root / copy.paths[0], (1, 1))
     moved = Manifest.read(copy.root.rename(tmp_path / "moved"))
     assert (sampled_content(moved), full_content(moved)) == (sampled, full)
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK, 10 * BLOCK])
+def test_a_fingerprint_is_of_the_content_alone(tmp_path: Path, size: int) -> None:
+    content = numpy_generator(0, "tests/content").bytes(size)
+    (tmp_path / "a").write_bytes(content)
+    (tmp_path / "b").write_bytes(content)
+    (tmp_path / "longer").write_bytes(content + b"0")
+    first = fingerprint(tmp_path / "a")
+    assert 0 <= first == fingerprint(tmp_path / "b") < 2**64
+    others = {fingerprint(tmp_path / "longer")}
+    for place in {0, size // 2, size - 1} if size else ():
+        (tmp_path / "other").write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        others.add(fingerprint(tmp_path / "other"))
+    assert first not in others
+    assert len(others) == (4 if size > 2 else size + 1)
 
 
 def test_other_images_under_the_same_names_are_another_dataset(data: Manifest) -> None:

@@ -138,6 +138,7 @@ def test_a_run_leaves_all_that_comes_after_it_needs(toy: Manifest, tmp_path: Pat
         "predictions/test.npz",
         "predictions/thumbnails.npz",
         "predictions/val.npz",
+        "seen.npy",
         "task.json",
     ]
     rows = run.read_journal()

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, features
 from safetensors.torch import save_file
 
 from ltds.core.errors import CheckpointError, ConfigError, DataError, ExportError
@@ -78,7 +78,7 @@ def test_torch_export_computes_the_same(toy: Manifest, tmp_path: Path, method: s
 
 def test_a_model_directory_says_the_same(toy: Manifest, run: RunDirectory, model: Model, tmp_path: Path) -> None:
     result = model.export(tmp_path / "model")
-    assert result.files == ("README.md", "model.json", "model.safetensors")
+    assert result.files == ("README.md", "model.json", "model.safetensors", "seen.npy")
     again = load_model(tmp_path / "model", device="cpu")
     assert again.predict(images_of(toy)) == model.predict(images_of(toy))
     assert again.task.to_dict() == model.task.to_dict()
@@ -210,6 +210,10 @@ def test_the_script_prepares_images_as_evaluation_does(toy: Manifest, tmp_path: 
         photo(tmp_path / "turned.tif", 90, 60, exif=turned),
         deep(tmp_path / "deep.png"),
         deep(tmp_path / "deep.tif"),
+        photo(tmp_path / "wavelets.jp2", 90, 60),
+        photo(tmp_path / "plain.ppm", 90, 60),
+        photo(tmp_path / "plain.pgm", 90, 60, "L"),
+        *([photo(tmp_path / "new.avif", 90, 60)] if features.check("avif") else []),
     ]
     code = SHIELD + (
         "import numpy; names = runpy.run_path(sys.argv[0]); "
@@ -223,14 +227,22 @@ def test_the_script_prepares_images_as_evaluation_does(toy: Manifest, tmp_path: 
     assert levels.mean() < 0.02
 
 
-def test_the_script_says_which_image_it_cannot_scale(model: Model, tmp_path: Path) -> None:
+def test_the_script_names_images_that_it_cannot_read_and_goes_on(toy: Manifest, model: Model, tmp_path: Path) -> None:
     model.export(tmp_path / "onnx", to="onnx")
     Image.fromarray(np.zeros((8, 8), np.float32)).save(tmp_path / "height.tif")
-    command = [sys.executable, str(tmp_path / "onnx" / "predict_onnx.py"), str(tmp_path / "height.tif")]
+    Image.fromarray(np.zeros((1, 8), np.int32) + 2**20).save(tmp_path / "long.tif")
+    Image.new("1", (9500, 9500)).save(tmp_path / "huge.png")
+    (tmp_path / "text.jpg").write_bytes(b"no image")
+    (good,) = images_of(toy, 1)
+    files = [tmp_path / name for name in ("height.tif", "long.tif", "huge.png", "text.jpg", "nosuch.png")]
+    command = [sys.executable, str(tmp_path / "onnx" / "predict_onnx.py"), *map(str, files), str(good)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "height.tif to hold integers in grey, RGB or CMYK, but got 32-bit floats. Save it as" in done.stderr
-    assert "Traceback" not in done.stderr
+    said = done.stderr.splitlines()
+    assert [line.split(": ")[0] for line in said] == [f"Skipped {file}" for file in files]
+    assert "height.tif: 32-bit floats instead of integers in grey, RGB or CMYK. Save it as" in said[0]
+    assert "long.tif: values from 1048576 to 1048576, which are more than 16 bits. Save it as" in said[1]
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [str(good)]
 
 
 def test_a_model_of_features_is_exported(toy: Manifest, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.model import _interpret
+from ltds.engine.predict_files import predict_files
 from ltds.evaluation.table import PredictionTable
 from ltds.serving.answers import Answerer
 from ltds.serving.limits import ServeLimits
@@ -70,8 +72,32 @@ def test_predictions_name_classes_and_unknown(toy: Manifest, tmp_path: Path) -> 
     assert unsure.confidence == certain.confidence
     assert model.threshold == run.read_metrics()["choices"]["h_fixed"]["threshold"]
     assert model.predict([]) == []
+    for image in (file, str(file), file.read_bytes(), Image.open(file)):
+        assert model.predict(image) == model.predict([file]), "a single image needs no list"
     with pytest.raises(DataError, match="nothing: it does not exist"):
         model.predict(["no such file.jpg"])
+
+
+def test_numbers_and_data_that_predict_cannot_use_are_refused(toy: Manifest, tmp_path: Path) -> None:
+    model = load_model(trained(toy, tmp_path / "run").path)
+    file = toy.root / toy.paths[0]
+    for name, count in (("batch_size", 0), ("batch_size", -1), ("top", 0), ("nearest", -1)):
+        part = f"Expected argument '{name}' to be at least {0 if name == 'nearest' else 1}, but got {count}"
+        for predict in (
+            model.predict,
+            partial(ltds.predict, model),
+            lambda f, **more: predict_files(model, [f], **more),
+        ):
+            with pytest.raises(ConfigError, match=part):
+                predict(file, **{name: count})
+    for outputs in (model.logits, model.features):
+        with pytest.raises(ConfigError, match="argument 'batch_size'"):
+            outputs([file], batch_size=-1)
+    with pytest.raises(ConfigError, match="argument 'top'"):
+        Answerer(model, ServeLimits(), top=0, threshold=None, nearest=0)
+    with pytest.raises(ConfigError, match=r"argument 'data' only where .* but got it alone") as error:
+        ltds.predict(model, file, data=toy)
+    assert error.value.arguments == ("nearest=3",)
 
 
 @pytest.mark.parametrize("threshold", [2.0, 1.001, float("nan")])

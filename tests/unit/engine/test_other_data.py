@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import ltds
-from ltds.core.errors import ConfigError, DataError
+from ltds.core.errors import CheckpointError, ConfigError, DataError, LtdsWarning
 from ltds.core.files import write_json
 from ltds.data.datasets.raw import preview
 from ltds.data.manifest import Manifest
@@ -22,21 +22,48 @@ from ltds.engine.use import evaluate_elsewhere
 from toy import recorded, toy_session
 
 
-@pytest.mark.parametrize("provenance", [{}, {"builder": "folder", "config": {"seed": 0}}])
-def test_the_training_images_are_no_other_dataset(toy: Manifest, tmp_path: Path, provenance: dict[str, object]) -> None:
-    manifest = replace(toy, provenance=provenance)
+@pytest.mark.parametrize(("provenance", "whole"), [({}, False), ({"builder": "folder", "config": {"seed": 0}}, True)])
+def test_the_training_images_are_no_other_dataset(
+    toy: Manifest, tmp_path: Path, provenance: dict[str, object], whole: bool
+) -> None:
+    manifest = replace(toy, provenance=provenance, whole_held_out=whole)
     session = toy_session(manifest)
     run = recorded(session, tmp_path / "run")
     train(session, run)
     with pytest.raises(ConfigError, match="Evaluate its test images only"):
         ltds.evaluate(run.path, data=manifest, out=tmp_path / "outcome")
     found = ltds.evaluate(run.path, data=manifest, split="test", out=tmp_path / "outcome")
-    images = manifest.rows("test")
+    images = manifest.test_rows("wax")
     of_fox = int((manifest.labels[images] == 5).sum())
     assert found["data"]["images"] == len(images)
+    tested = run.read_metrics()["per_domain"]["wax"]["known_images"]
+    assert found["per_domain"]["wax"]["known_images"] == tested, "as many images as the run was tested on"
     assert found["classes"]["matched"] == ["ant", "bee", "cat", "dog", "elk"]
     assert (found["classes"]["open"], found["classes"]["missing"]) == (["fox"], []), "only 'wax' has a fox to train on"
     assert (found["overall"]["known_images"], found["overall"]["open_images"]) == (len(images) - of_fox, of_fox)
+
+
+def test_copies_of_training_images_are_refused_by_their_content(toy: Manifest, tmp_path: Path) -> None:
+    moved = replace(toy, root=tmp_path / "moved")
+    shutil.copytree(toy.root / "images", tmp_path / "data" / "images")
+    session = toy_session(replace(toy, root=tmp_path / "data"))
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    (tmp_path / "data").rename(moved.root)
+    ltds.export(run.path, tmp_path / "model")
+    photos = site(toy, tmp_path, "ink")
+    assert evaluate_elsewhere(tmp_path / "model", photos).metrics["data"]["images"] == 18, "test images"
+    for split in ("train", "val"):
+        shutil.copy(moved.root / "images" / split / "oil" / "bee" / "0.png", photos / "site" / "bee" / f"{split}.png")
+    for model in (run.path, tmp_path / "model"):
+        with pytest.raises(ConfigError, match=r"has seen 2 of the 20 images of 'images', such as '.*bee/train.png'"):
+            evaluate_elsewhere(model, photos)
+    (tmp_path / "model" / "seen.npy").write_bytes(b"no array")
+    with pytest.raises(CheckpointError, match=r"seen.npy' to tell which images .* Delete it"):
+        evaluate_elsewhere(tmp_path / "model", photos)
+    (tmp_path / "model" / "seen.npy").unlink()
+    with pytest.warns(LtdsWarning, match="could not be checked"):
+        evaluate_elsewhere(tmp_path / "model", photos)
 
 
 def site(toy: Manifest, root: Path, domain: str) -> Path:

@@ -26,6 +26,7 @@ from ltds.planning.check.names import spelling_variants
 from ltds.planning.check.page import html_page
 from ltds.planning.check.probe import domain_distances, probe_domains
 from ltds.planning.check.text import text_lines
+from ltds.planning.class_texts import FoundEmbeddings
 
 
 def draw(file: Path, *address: object, tint: tuple[int, int, int] = (0, 0, 0), side: int = 40) -> None:
@@ -133,6 +134,38 @@ def test_a_dataset_is_checked_as_it_is(toy: Manifest) -> None:
     assert found.splits == {split: len(toy.rows(split)) for split in ("train", "val", "test")}
     assert found.method == "ltds"
     assert found.training == {"estimate": "full"}
+
+
+def test_the_method_is_the_one_that_the_training_command_uses(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = FoundEmbeddings("made from the class names")
+    monkeypatch.setattr(check_module, "find_embeddings", lambda *_, **__: made)
+    shutil.rmtree(photos / "night" / "yak")
+    found = ltds.check(photos)  # two domains: with one held out, one is left
+    assert found.training == {"estimate": "full"}
+    assert found.method == "agg"
+    assert found.verdict[2].endswith(
+        "one source domain, and ltds needs two (counted without 'day', which one of the runs holds out)."
+    )
+    shutil.copytree(photos / "night", photos / "dusk")
+    assert ltds.check(photos).method == "ltds"
+
+
+def test_data_without_validation_images(toy: Manifest) -> None:
+    words = "No image is for validation, on which the threshold for 'unknown' is chosen"
+    bare = replace(toy, split_ids=np.where(toy.split_ids == SPLITS.index("val"), SPLITS.index("train"), toy.split_ids))
+    assert [sum(f.text.startswith(words) for f in ltds.check(data).findings) for data in (toy, bare)] == [0, 1]
+
+
+def test_published_data_is_trained_with_the_method_that_is_named(toy: Manifest) -> None:
+    found = ltds.check(replace(toy, name="pacs"))
+    assert found.training == {"method": "ltds", "estimate": "full"}
+    without = ltds.check(replace(toy, name="pacs", root=toy.root / "images", paths=_below(toy, "images")))
+    assert without.method == without.training["method"] == "bsce"  # type: ignore[index]
+    assert "no class embeddings, which ltds needs: the command 'ltds data embed' makes some" in without.verdict[2]
+
+
+def _below(manifest: Manifest, folder: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(f"{folder}/") for path in manifest.paths)
 
 
 def without_training_images(toy: Manifest, *domains: str) -> Manifest:

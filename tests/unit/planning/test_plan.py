@@ -19,9 +19,10 @@ from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 from ltds.engine.assemble import assemble
 from ltds.engine.session import Session
-from ltds.planning import choose, class_texts, network, plan, stages
+from ltds.planning import begin, choose, class_texts, network, plan, stages
 from ltds.planning.choices import Choice, RunPlan
 from ltds.planning.duration import parse_duration, say_duration
 from ltds.planning.facts import DatasetFacts, dataset_facts
@@ -584,3 +585,34 @@ def test_one_domain_trains_without_a_held_out_one(photos: Path) -> None:
     assert any("No domain is held out" in line for line in said)
     with pytest.raises(ConfigError, match="at least two domains"):
         ltds.train("photos/day", out="r", estimate="full", settings=SHORT)
+
+
+@pytest.mark.parametrize(
+    ("validated", "arguments", "said"),
+    [
+        (("ink", "oil", "wax"), {}, False),
+        ((), {}, True),
+        (("wax",), {}, False),
+        (("wax",), {"held_out": "wax"}, True),
+        (("wax", "oil"), {"estimate": "full"}, False),
+        (("wax",), {"estimate": "full"}, True),
+    ],
+)
+def test_a_run_without_validation_images_says_what_it_lacks(
+    toy: Manifest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    validated: tuple[str, ...],
+    arguments: dict[str, str],
+    said: bool,
+) -> None:
+    def stop(*_: object) -> None:
+        raise ConfigError("far enough")
+
+    monkeypatch.setattr(begin, "_plan", stop)
+    kept = np.isin(toy.domain_ids, [toy.domains.index(domain) for domain in validated])
+    splits = np.where(~kept & (toy.split_ids == SPLITS.index("val")), SPLITS.index("train"), toy.split_ids)
+    lines: list[str] = []
+    with pytest.raises(ConfigError, match="far enough"):
+        ltds.train(replace(toy, split_ids=splits), out=tmp_path / "run", say=lines.append, **arguments)
+    assert any("will always name a class" in line for line in lines) == said

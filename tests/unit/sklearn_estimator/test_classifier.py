@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
-from ltds.core.errors import ConfigError, DataError  # noqa: E402
+from ltds.core.errors import ConfigError, DataError, LtdsWarning  # noqa: E402
 from ltds.sklearn import LongTailClassifier  # noqa: E402
 
 CENTRES = np.array([[0.0, 0, 0, 0], [1.6, 0, 0, 0], [0, 1.6, 0, 0]])
@@ -66,7 +66,7 @@ def test_domains_and_the_papers_method() -> None:
     assert model.predict_proba(X).shape == (99, 3)
     with pytest.raises(DataError, match="an array of 3 rows"):
         model.set_params(class_embeddings=embeddings[:2]).fit(X, y)
-    with pytest.raises(DataError, match="class embeddings"):
+    with pytest.raises(DataError, match=r"Expected class_embeddings to be an array .* because the method 'ltds' uses"):
         model.set_params(class_embeddings=None).fit(X, y, domains=site)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, y, domains=site[:-1])
@@ -139,8 +139,10 @@ def test_one_site_left_out_in_a_pipeline() -> None:
 
 def test_settings_reach_the_engine() -> None:
     X, y, _ = samples((30, 20, 8), 0)
-    settings = {"backbone.adapter_width": 7, "optimizer.lr": 0.02}
-    model = LongTailClassifier(max_iter=15, settings=settings).fit(X, y).model_
+    settings = {"backbone.adapter_width": 7, "optimizer.lr": 0.02, "schedule.steps_per_epoch": 4}
+    fitted = LongTailClassifier(max_iter=15, settings=settings).fit(X, y)
+    model = fitted.model_
+    assert fitted.n_iter_ == 4, "one epoch"
     assert model.stored.config.backbone.adapter_width == 7
     assert model.stored.config.optimizer.lr == 0.02
     assert model.method.state_dict()["backbone.down.weight"].shape == (7, 8)
@@ -187,6 +189,7 @@ def test_a_domain_of_one_sample_is_named() -> None:
 
 def test_no_validation_samples() -> None:
     X, y, _ = samples((9, 9, 3), 0)
-    model = LongTailClassifier(max_iter=10, validation_fraction=0, unknown_label="unknown").fit(X, y)
+    with pytest.warns(LtdsWarning, match=r"No prediction will be unknown_label \('unknown'\)"):
+        model = LongTailClassifier(max_iter=10, validation_fraction=0, unknown_label="unknown").fit(X, y)
     assert model.threshold_ is None
     assert set(model.predict(X)) <= {"ant", "bee", "cat"}

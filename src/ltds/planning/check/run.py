@@ -23,10 +23,11 @@ from ltds.planning.check.probe import DomainProbe, domain_distances, probe_domai
 from ltds.planning.check.report import DataCheck, DomainEvidence, DuplicatePair
 from ltds.planning.check.words import findings, verdict
 from ltds.planning.choose import choose_method
-from ltds.planning.class_texts import find_embeddings
-from ltds.planning.facts import facts_of_trained_domains, test_only_domains
+from ltds.planning.class_texts import FoundEmbeddings, find_embeddings
+from ltds.planning.facts import dataset_facts, facts_of_trained_domains, hardest_task, test_only_domains
 from ltds.planning.feasible import way_to_train
 from ltds.planning.network import pretrained_is_installed
+from ltds.planning.plan import is_planned
 
 MOST_IMAGES = 20_000  # of a larger dataset so many are looked at
 
@@ -53,7 +54,8 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
             f"{next(iter(looks.unreadable.values()))}. Copy them again from their source."
         )
     features, probed, kind = _features(manifest, looks, progress)
-    method, reason = _method(manifest)
+    training = way_to_train(manifest)
+    method, reason = _method(manifest, training)
     found = DataCheck(
         name=manifest.name,
         source=source,
@@ -82,7 +84,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         method_reason=reason,
         notes=tuple(manifest.provenance.get("notes", ())),
         test_only=test_only_domains(manifest),
-        training=way_to_train(manifest),
+        training=training if training is None or is_planned(manifest) else {"method": method, **training},
     )
     found = replace(found, findings=tuple(findings(found)))
     return replace(found, verdict=tuple(verdict(found)))
@@ -97,14 +99,30 @@ def _opened(data: str | Path | Manifest, progress: Progress) -> Manifest:
     return replace(manifest, evaluated_only=not len(manifest.rows("train")))  # refuses what only evaluation allows
 
 
-def _method(manifest: Manifest) -> tuple[str, str]:
-    """The method to start with, and why; none without training images."""
+def _method(manifest: Manifest, training: dict[str, str] | None) -> tuple[str, str]:
+    """The method to start with, and why; none without training images.
+
+    It is the one that `training` uses: the runs of an estimate share the method of the one with the fewest images.
+    """
     if not len(manifest.rows("train")):
         return "", ""
-    facts = facts_of_trained_domains(manifest)
-    embeddings = find_embeddings(manifest, make=False)
+    facts, counted = facts_of_trained_domains(manifest), ""
+    embeddings = _embeddings(manifest)
+    if "estimate" in (training or {}):
+        hardest = hardest_task(manifest, manifest.domains)
+        fewer = dataset_facts(manifest, hardest)
+        if choose_method(fewer, embeddings.source)[0] != choose_method(facts, embeddings.source)[0]:
+            facts, counted = fewer, f" (counted without '{hardest}', which one of the runs holds out)"
     method, reason = choose_method(facts, embeddings.source)
-    return method, f"{reason}: {embeddings.why}" if embeddings.why and facts.sources >= 2 else reason
+    why = f": {embeddings.why}" if embeddings.why and facts.sources >= 2 else ""
+    return method, f"{reason}{why}{counted}"
+
+
+def _embeddings(manifest: Manifest) -> FoundEmbeddings:
+    """The class embeddings that a training would have: only a plan makes some."""
+    if is_planned(manifest) or (manifest.root / "semantics").is_dir():
+        return find_embeddings(manifest, make=False)
+    return FoundEmbeddings("", why="the command 'ltds data embed' makes some")
 
 
 def _counts(manifest: Manifest) -> tuple[tuple[int, ...], ...]:

@@ -81,6 +81,11 @@ def _cautions_for_training(check: DataCheck) -> Iterator[str]:
         yield f"'{check.test_only[0]}' has no training images, so this domain can only be held out"
     if not check.splits["test"] and check.training is not None:
         yield "No image is left for a test inside the domains, so only a run that holds out a domain can be measured"
+    if not check.splits["val"]:
+        yield (
+            "No image is for validation, on which the threshold for 'unknown' is chosen, so a model would always name "
+            "a class. Add images"
+        )
     alone = [f"{name} ({domain})" for name, domain in check.single_domain_classes.items()]
     if alone:
         yield (

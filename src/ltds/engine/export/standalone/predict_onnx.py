@@ -1,7 +1,11 @@
-"""Name the class of images, or "unknown". Needs numpy, Pillow and onnxruntime: python predict_onnx.py a.jpg b.png"""
+"""Name the class of images, or "unknown". Needs numpy, Pillow and onnxruntime: python predict_onnx.py a.jpg b.png
+
+Images that cannot be read are named and skipped; the exit code is then 1.
+"""
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +15,10 @@ from PIL import ExifTags, Image
 HERE = Path(__file__).parent
 MODEL = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
 IMAGES = MODEL["preprocessing"].get("images", MODEL["preprocessing"])
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # not those that start other programs, such as EPS
+Image.init()
+FORMATS = ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM"]  # none that starts other programs, as EPS
+FORMATS += [name for name in ("AVIF", "HEIF") if name in Image.OPEN]  # where this Pillow has them
+warnings.simplefilter("error", Image.DecompressionBombWarning)  # too many pixels
 CONVERT = "Save it as an 8-bit RGB PNG or JPEG."
 TURNS = {  # EXIF orientation -> what turns the stored pixels upright
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -29,11 +36,11 @@ def scaled(size: tuple[int, int], side: int) -> tuple[int, int]:
     return int(side * size[0] / min(size)), int(side * size[1] / min(size))
 
 
-def grey(image: Image.Image, file: str) -> Image.Image:
+def grey(image: Image.Image) -> Image.Image:
     """Grey of 16 bits, or as many as a TIFF says that it has, scaled to 8 bits: Pillow would clip it at 255."""
     values = np.asarray(image).astype(np.int64)
     if values.min() < 0 or values.max() > 65535:
-        sys.exit(f"Expected {file} to have at most 16 bits, but got {values.min()} to {values.max()}. {CONVERT}")
+        raise ValueError(f"values from {values.min()} to {values.max()}, which are more than 16 bits. {CONVERT}")
     bits = getattr(image, "tag_v2", {}).get(ExifTags.Base.BitsPerSample, (16,))[0]
     most = 2 ** min(16, int(bits)) - 1
     levels = ((255 * values + most // 2) // most).astype(np.uint8)
@@ -43,12 +50,12 @@ def grey(image: Image.Image, file: str) -> Image.Image:
     return Image.fromarray(levels).convert("RGB")
 
 
-def rgb(image: Image.Image, file: str) -> Image.Image:
+def rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
-        return grey(image, file)
+        return grey(image)
     if image.mode in ("F", "LAB"):
         what = "32-bit floats" if image.mode == "F" else "CIELAB colours"
-        sys.exit(f"Expected {file} to hold integers in grey, RGB or CMYK, but got {what}. {CONVERT}")
+        raise ValueError(f"{what} instead of integers in grey, RGB or CMYK. {CONVERT}")
     if image.has_transparency_data:  # transparent pixels become white
         layer = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
@@ -64,7 +71,7 @@ def decoded(file: str) -> Image.Image:
         if draft is None:  # loading a TIFF turns it upright, so only now is its size known
             wanted = scaled(image.size, min(*image.size, IMAGES["decoded_side"]))
         turn = TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))  # of the file: new images lack it
-        small = rgb(image, file).resize(wanted, Image.Resampling.BILINEAR, box=draft[1] if draft else None)
+        small = rgb(image).resize(wanted, Image.Resampling.BILINEAR, box=draft[1] if draft else None)
     return small if turn is None else small.transpose(turn)
 
 
@@ -92,16 +99,25 @@ def shown(name: str) -> str:
     return f"{name} (a class)" if name == "unknown" else name
 
 
-def main(files: list[str]) -> None:
+def main(files: list[str]) -> int:
+    """Print a line for each image. Returns the exit code: 1 if some could not be read."""
     session = onnxruntime.InferenceSession(str(HERE / "model.onnx"), providers=["CPUExecutionProvider"])
     known = np.array([name not in MODEL["open_classes"] for name in MODEL["classes"]])
     threshold = MODEL["unknown"]["threshold"]
+    code = 0
     for file in files:
-        logits, shares, _ = session.run(None, {"inputs": network_input(file)[None]})
+        try:
+            inputs = network_input(file)[None]
+        except Exception as error:  # Pillow raises anything on a damaged file
+            print(f"Skipped {file}: {error}", file=sys.stderr)
+            code = 1
+            continue
+        logits, shares, _ = session.run(None, {"inputs": inputs})
         unknown = threshold is not None and score(logits[0][known]) < threshold
         label = "unknown" if unknown else shown(MODEL["classes"][shares[0].argmax()])
         print(file, label, f"{shares[0].max():.4f}", sep="\t")
+    return code
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
