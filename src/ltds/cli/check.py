@@ -54,7 +54,9 @@ def check(
     if out is not None:
         write_text(out, html_page(found))
         SCREEN.say(f"Wrote {out}")
-    if found.training is None:
+    if not found.splits["train"]:
+        SCREEN.say(f"To evaluate a trained model on this data: ltds evaluate RUN --data {shlex.quote(data)}")
+    elif found.training is None:
         SCREEN.say("These images cannot be trained on yet: repair the problems first.")
     else:
         options = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in found.training.items()]

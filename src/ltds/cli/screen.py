@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.markup import escape
@@ -23,6 +23,7 @@ class Screen:
 
     quiet: bool = False
     verbose: bool = False
+    _open: RichProgress | None = field(default=None, repr=False)
 
     @property
     def bars(self) -> bool:
@@ -30,7 +31,29 @@ class Screen:
 
     @contextmanager
     def track(self, title: str, total: int, done: int = 0) -> Iterator[Advance]:
-        """A bar on standard error, so that standard output stays clean for tables and pipes."""
+        """A bar on standard error, so that standard output stays clean for tables and pipes.
+
+        A bar inside another one is a line below it, until its work is done.
+        """
+        inside = self._open is not None
+        with self._display() as progress:
+            task = progress.add_task(escape(inert(title)), total=total, completed=done, note="")
+
+            def advance(amount: int = 1, note: str = "") -> None:
+                progress.update(task, advance=amount, note=escape(inert(note)))
+
+            try:
+                yield self._lines(title, total, done, advance) if self.verbose and not self.bars else advance
+            finally:
+                if inside:
+                    progress.remove_task(task)
+
+    @contextmanager
+    def _display(self) -> Iterator[RichProgress]:
+        """The bars that are open, or new ones: two displays would overwrite each other on the terminal."""
+        if self._open is not None:
+            yield self._open
+            return
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -41,12 +64,11 @@ class Screen:
             TextColumn("[dim]{task.fields[note]}"),
         )
         with RichProgress(*columns, console=Console(stderr=True), disable=not self.bars) as progress:
-            task = progress.add_task(escape(inert(title)), total=total, completed=done, note="")
-
-            def advance(amount: int = 1, note: str = "") -> None:
-                progress.update(task, advance=amount, note=escape(inert(note)))
-
-            yield self._lines(title, total, done, advance) if self.verbose and not self.bars else advance
+            self._open = progress
+            try:
+                yield progress
+            finally:
+                self._open = None
 
     @staticmethod
     def _lines(title: str, total: int, done: int, advance: Advance) -> Advance:

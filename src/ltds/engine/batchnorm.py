@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from ltds.core.progress import SILENT, Progress
 from ltds.engine.phases import ScheduledPhase
 from ltds.engine.session import Session
 
@@ -20,7 +21,7 @@ MOST_BATCHES = 500  # as in the code of SWAD
 
 
 @torch.no_grad()
-def estimate_statistics(session: Session, scheduled: ScheduledPhase) -> None:
+def estimate_statistics(session: Session, scheduled: ScheduledPhase, progress: Progress = SILENT) -> None:
     """Replace BatchNorm's statistics by their means over the last training batches of a phase, at the present weights.
 
     The batches are those of the last steps of the schedule, wherever training ended, so that resuming repeats them.
@@ -33,10 +34,11 @@ def estimate_statistics(session: Session, scheduled: ScheduledPhase) -> None:
     if not layers:
         return
     first = max(scheduled.start, scheduled.stop - MOST_BATCHES)
-    with _averaging(layers):
+    with _averaging(layers), progress.track("Estimating BatchNorm", scheduled.stop - first) as advance:
         for batch in session.batches(first, scheduled.stop):
             for images in method.training_passes(batch, scheduled.phase):
                 method.project(method.predict(images).features)
+            advance()
 
 
 def _layers_that_follow_batches(network: nn.Module) -> list[_BatchNorm]:

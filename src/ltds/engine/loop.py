@@ -41,13 +41,19 @@ def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop
         progress.track("Training", session.steps, state.step) as advance,
     ):
         while state.step < stop:
-            state = _train_phase(session, run, state, stop, journal, advance)
+            state = _train_phase(session, run, state, stop, journal, advance, progress)
     if stop == session.steps:
         finish(session, run, progress)
 
 
 def _train_phase(
-    session: Session, run: RunDirectory, state: TrainState, stop: int, journal: Journal, advance: Advance
+    session: Session,
+    run: RunDirectory,
+    state: TrainState,
+    stop: int,
+    journal: Journal,
+    advance: Advance,
+    progress: Progress,
 ) -> TrainState:
     """Take the steps of the current phase, from its start or from the middle."""
     scheduled = session.phase_at(state.step)
@@ -70,7 +76,7 @@ def _train_phase(
             done += scheduled.stop - state.step
             state = replace(state, step=scheduled.stop)
         if state.step == scheduled.stop:
-            _keep_window(session, run, state, journal, scheduled)
+            _keep_window(session, run, state, journal, scheduled, progress)
         if state.step % every == 0 or state.step in (stop, scheduled.stop):
             _save(session, run, state, journal)
         advance(done, note=_note(state, numbers.last))
@@ -142,14 +148,19 @@ def _validate(
 
 
 def _keep_window(
-    session: Session, run: RunDirectory, state: TrainState, journal: Journal, scheduled: ScheduledPhase
+    session: Session,
+    run: RunDirectory,
+    state: TrainState,
+    journal: Journal,
+    scheduled: ScheduledPhase,
+    progress: Progress,
 ) -> None:
     """With SWAD, a phase ends with the mean of the weights over its window, where validation found one."""
     if not isinstance(session.average, WeightWindow):
         return
     with session.average.result_applied(session.method) as found:
         if found:
-            estimate_statistics(session, scheduled)
+            estimate_statistics(session, scheduled, progress)
             _keep_weights(session, run, replace(state, best_step=state.step), scheduled)
     journal.window(state.step, found)
 

@@ -55,7 +55,7 @@ def test_only_domains(manifest: Manifest) -> tuple[str, ...]:
 def facts_of_trained_domains(manifest: Manifest) -> DatasetFacts:
     """The facts of the domains that have training images."""
     others = test_only_domains(manifest)
-    if len(others) in (0, len(manifest.domains)):
+    if not others:
         return dataset_facts(manifest, None)
     counts = manifest.counts("train")
     sources = tuple(domain for domain in manifest.domains if domain not in others)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.util import find_spec
@@ -43,11 +42,10 @@ INSIDE = frozenset({"frozen", "batchnorm"})  # and those that ask for a network 
 
 
 class ChosenNetwork(NamedTuple):
-    """The choice, None where the user made it; what is trained; and the seconds that the features took."""
+    """The choice, None where the user made it; and what is trained."""
 
     choice: Choice | None
     learning: Learning
-    seconds: float = 0.0
 
 
 def pretrained_is_installed() -> bool:
@@ -97,7 +95,6 @@ def _from_scratch(why: str) -> Choice:
 def _on_features(
     manifest: Manifest, budget: float, repeatable: bool, progress: Progress, say: Callable[[str], None]
 ) -> ChosenNetwork:
-    started = time.perf_counter()
     size = _recorded_size(manifest) if repeatable else None
     if size is None:
         size = _computed_size(manifest, budget, progress, say)
@@ -110,7 +107,7 @@ def _on_features(
     }
     why = "no GPU here: ImageNet features, computed once, and a small network on them beat a short fine-tuning"
     choice = Choice("network", settings, f"{NAME}, frozen, {size} px", why)
-    return ChosenNetwork(choice, "features", time.perf_counter() - started)
+    return ChosenNetwork(choice, "features")
 
 
 def _computed_size(manifest: Manifest, budget: float, progress: Progress, say: Callable[[str], None]) -> int:

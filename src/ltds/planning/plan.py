@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -70,8 +71,10 @@ def plan_run(
     """A plan for what `given` (the user's settings, as nested tables) leaves open, and the settings of the run.
 
     Takes a few real steps to measure the time. Class embeddings and features are computed first if they are needed.
-    `runs`: how many runs with these settings share the budget, in seconds.
+    `runs`: how many runs with these settings share the budget, in seconds. What is computed first, and the measurement,
+    are taken from it.
     """
+    started = time.perf_counter()
     held_out = given.get("data", {}).get("held_out") or None
     facts = dataset_facts(manifest, held_out)
     on_cpu = choose_device(given.get("run", {}).get("device", "auto")).type == "cpu"
@@ -95,7 +98,7 @@ def plan_run(
     timing, val, test = measure(session), len(session.rows("val")), len(session.rows("test"))
     whole = session.steps / (trial.schedule.epochs * trial.schedule.steps_per_epoch)  # phases beyond the first
     del session
-    left = (budget - network.seconds) / runs
+    left = (budget - (time.perf_counter() - started)) / runs
     steps, reason = _affordable(wanted, timing, left, (val, test), whole)
     plan, config = settle(steps_choice(given, steps, reason))
     total = round(config.schedule.epochs * config.schedule.steps_per_epoch * whole)
@@ -212,12 +215,12 @@ def _affordable(
 ) -> tuple[int, str]:
     """The steps that the time allows, and why so many."""
     fit = int(timing.steps_within(budget, EPOCHS, *images) / whole)
-    time = say_duration(max(1.0, budget))
+    available = say_duration(max(1.0, budget))
     if fit >= wanted:
-        return wanted, f"enough for these images; the time ({time} for this run) would allow {fit}"
+        return wanted, f"enough for these images; the time ({available} for this run) would allow {fit}"
     if fit >= FEWEST_STEPS:
-        return fit, f"what fits into the time ({time} for this run); {wanted} would suit these images"
-    return FEWEST_STEPS, f"the fewest that make sense: the time ({time} for this run) is too short"
+        return fit, f"what fits into the time ({available} for this run); {wanted} would suit these images"
+    return FEWEST_STEPS, f"the fewest that make sense: the time ({available} for this run) is too short"
 
 
 def steps_choice(given: Given, steps: int, reason: str) -> Choice | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from ltds.core.progress import Advance
 from ltds.data.manifest import Manifest
 from ltds.engine.batchnorm import estimate_statistics
 from ltds.engine.checkpoint import load_checkpoint
@@ -107,6 +110,24 @@ def test_fixed_statistics_stay_and_need_no_batch(toy: Manifest) -> None:
     fix_statistics(session.method)
     before = buffers_of(session.method)
     assert same(before, buffers_of(estimated(session)))
+
+
+def test_the_pass_over_the_batches_is_shown(toy: Manifest, tmp_path: Path) -> None:
+    counts: dict[str, list[int]] = {}
+
+    class Bars:
+        @contextmanager
+        def track(self, title: str, total: int, done: int = 0) -> Iterator[Advance]:
+            counts[title] = [total, done]
+
+            def advance(amount: int = 1, note: str = "") -> None:
+                counts[title][1] += amount
+
+            yield advance
+
+    session = toy_session(toy, "agg", averaging=SWAD)
+    train(session, recorded(session, tmp_path / "run"), Bars())
+    assert counts["Training"] == counts["Estimating BatchNorm"] == [session.steps, session.steps]
 
 
 @pytest.mark.parametrize(("mode", "stay"), [("eval", True), ("train", False)])

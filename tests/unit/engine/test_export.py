@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from ltds.engine.export import HALF_LIMIT, LIMIT
 from ltds.engine.export.card import model_card
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
-from ltds.engine.model import Model
+from ltds.engine.model import ImagePrediction, Model
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.nn.resnet import BasicBlock, ResNet
 from toy import recorded, toy_session
@@ -151,6 +152,32 @@ def test_the_script_next_to_the_onnx_file_predicts_without_ltds(toy: Manifest, m
         assert float(line[2]) == pytest.approx(answer.confidence, abs=1e-4)
 
 
+def labels_with_a_class_called_unknown(folder: Path, answers: Sequence[ImagePrediction]) -> list[str]:
+    """Rename the class of the surest answer in model.json, and reject the less sure ones; returns the labels to expect.
+
+    The threshold lies in the widest gap between scores, which are not exactly those of the ONNX file.
+    """
+    scores = np.sort([answer.score for answer in answers])
+    gap = int(np.argmax(np.diff(scores)))
+    threshold = float(scores[gap : gap + 2].mean())
+    renamed = max(answers, key=lambda answer: answer.score).classes[0][0]
+    content = json.loads((folder / "model.json").read_text())
+    content["classes"] = ["unknown" if name == renamed else name for name in content["classes"]]
+    content["unknown"]["threshold"] = threshold
+    (folder / "model.json").write_text(json.dumps(content))
+    named = [answer.classes[0][0] for answer in answers]
+    shown = ["unknown (a class)" if name == renamed else name for name in named]
+    return ["unknown" if a.score < threshold else label for a, label in zip(answers, shown, strict=True)]
+
+
+def test_the_script_tells_a_class_called_unknown_from_a_rejection(toy: Manifest, model: Model, tmp_path: Path) -> None:
+    model.export(tmp_path / "onnx", to="onnx")
+    files = images_of(toy, 12)
+    expected = labels_with_a_class_called_unknown(tmp_path / "onnx", model.predict(files))
+    assert {"unknown", "unknown (a class)"} <= set(expected)
+    assert [line[1] for line in run_script(tmp_path / "onnx", *files)] == expected
+
+
 def photo(file: Path, width: int, height: int, mode: str = "RGB", **options: object) -> Path:
     """A picture with smooth and sharp parts."""
     y, x = np.mgrid[0:height, 0:width]
@@ -233,6 +260,9 @@ def test_a_model_of_features_is_exported(toy: Manifest, tmp_path: Path) -> None:
     assert [line[1] for line in run_script(tmp_path / "onnx", tmp_path / "v.npy")] == [
         answer.label for answer in model.predict(inputs)
     ]
+    expected = labels_with_a_class_called_unknown(tmp_path / "onnx", model.predict(inputs))
+    assert {"unknown", "unknown (a class)"} <= set(expected)
+    assert [line[1] for line in run_script(tmp_path / "onnx", tmp_path / "v.npy")] == expected
 
 
 def test_a_model_behind_a_frozen_network_is_exported_whole(toy: Manifest, tmp_path: Path) -> None:

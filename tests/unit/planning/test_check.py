@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import ltds
+from ltds.cli.main import app
 from ltds.core.errors import DataError
 from ltds.core.rng import numpy_generator
 from ltds.data.manifest import Manifest
@@ -154,8 +156,41 @@ def test_domains_without_training_images(toy: Manifest) -> None:
     assert two.training is None
     assert any(text.startswith("2 domains have no training images: oil, wax. A run can hold") for text in two.problems)
     assert "one source domain" in two.verdict[2]
-    with pytest.raises(DataError, match="Expected every source domain of 'toy' to have training images"):
-        ltds.check(without_training_images(toy, *toy.domains))
+    none = ltds.check(without_training_images(toy, *toy.domains))
+    assert [text for text in none.problems if "train" in text] == [
+        "No image is for training, so nothing can be trained on this data. A trained model can be evaluated on it"
+    ]
+
+
+def test_folders_for_evaluation_only(photos: Path) -> None:
+    for split in ("val", "test"):
+        shutil.copytree(photos / "night", photos.parent / "site" / split)
+    found = ltds.check(photos.parent / "site")
+    assert found.splits == {"train": 0, "val": 18, "test": 18}
+    assert (found.domains, found.evidence, found.training, found.method) == (("all",), (), None, "")
+    assert [finding.text for finding in found.findings] == [
+        "No image is for training, so nothing can be trained on this data. A trained model can be evaluated on it"
+    ], "copies in val and test, one domain and rare classes matter to training only"
+    assert found.verdict[2:] == (
+        "Nothing can be trained on this data: it has no training images. Evaluate a trained model on it.",
+    )
+    assert "No image is for training" in "\n".join(text_lines(found))
+    assert "Nothing can be trained" in html_page(found)
+    assert found.to_dict()["training"] is None
+    draw(photos.parent / "site/train/ant/0.png", "trained")
+    with pytest.raises(DataError, match="class 'bee' has validation images but no training image in any domain"):
+        ltds.check(photos.parent / "site")
+
+
+def test_the_command_says_what_data_for_evaluation_is_for(photos: Path) -> None:
+    for split in ("val", "test"):
+        shutil.copytree(photos / "night", photos.parent / "site" / split)
+    result = CliRunner().invoke(app, ["data", "check", str(photos.parent / "site")])
+    assert result.exit_code == 1
+    assert "nothing can be trained on this data" in result.output
+    command = f"ltds evaluate RUN --data {photos.parent / 'site'}"
+    assert f"To evaluate a trained model on this data: {command}" in result.output
+    assert "To train" not in result.output
 
 
 def test_too_few_images_for_a_test(toy: Manifest) -> None:

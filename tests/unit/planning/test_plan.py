@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.engine.assemble import assemble
+from ltds.engine.session import Session
 from ltds.planning import choose, class_texts, network, plan, stages
 from ltds.planning.choices import Choice, RunPlan
 from ltds.planning.duration import parse_duration, say_duration
@@ -327,6 +330,26 @@ def test_a_plan_measures_and_fills_in_the_rest(toy: Manifest) -> None:
     short, config = plan_run(toy, given, budget=3600)
     assert config.schedule.epochs == 2
     assert short.steps == 2 * config.schedule.steps_per_epoch == 2 * 2  # 38 images in batches of 2 x 12
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_what_is_computed_before_training_is_taken_from_the_budget(
+    toy: Manifest, monkeypatch: pytest.MonkeyPatch, runs: int
+) -> None:
+    clock = [0.0]
+
+    def slow_assemble(*arguments: Any) -> Session:
+        clock[0] += 560  # as frozen stages of many images take
+        return assemble(*arguments)
+
+    monkeypatch.setattr(plan, "time", SimpleNamespace(perf_counter=lambda: clock[0]), raising=False)
+    monkeypatch.setattr(plan, "assemble", slow_assemble)
+    monkeypatch.setattr(plan, "measure", lambda session: StepTiming(step=0.5, image=0.0))
+    given = {"data": {"held_out": "wax"}, "backbone": {"name": "tiny"}, "run": {"threads": 1, "device": "cpu"}}
+    made, _ = plan_run(toy, given, budget=600, runs=runs)
+    assert runs * 5 + runs * 20 * 0.5 <= made.seconds <= 40
+    (length,) = [choice for choice in made.choices if choice.what == "length"]
+    assert f"the time ({40 // runs} seconds for this run)" in length.reason
 
 
 def test_a_plan_as_lines_and_as_tables() -> None:

@@ -91,10 +91,13 @@ def file_id(path: Path) -> FileId:
     return status.st_dev, status.st_ino
 
 
-def images_below(folder: Path, above: frozenset[FileId] = frozenset()) -> Iterator[str]:
+def images_below(
+    folder: Path, above: frozenset[FileId] = frozenset(), *, without_datasets: bool = False
+) -> Iterator[str]:
     """Paths, relative to the folder, of all images in it and below it, sorted folder by folder.
 
     Linked folders are read as well; a link to a folder above itself, which would never end, is ignored.
+    `without_datasets`: the images of datasets inside the folder are not among them.
     """
     own = file_id(folder)
     if own in above:
@@ -102,7 +105,26 @@ def images_below(folder: Path, above: frozenset[FileId] = frozenset()) -> Iterat
     inside = above | {own}
     yield from images_in(folder)
     for name in folders_in(folder):
-        yield from (f"{name}/{path}" for path in images_below(folder / name, inside))
+        if not (without_datasets and is_whole_dataset(folder / name)):
+            below = images_below(folder / name, inside, without_datasets=without_datasets)
+            yield from (f"{name}/{path}" for path in below)
+
+
+def datasets_below(folder: Path, above: frozenset[FileId] = frozenset()) -> Iterator[str]:
+    """Paths, relative to the folder, of the datasets inside it, sorted folder by folder."""
+    own = file_id(folder)
+    if own in above:
+        return
+    for name in folders_in(folder):
+        if is_whole_dataset(folder / name):
+            yield name
+        else:
+            yield from (f"{name}/{path}" for path in datasets_below(folder / name, above | {own}))
+
+
+def is_whole_dataset(folder: Path) -> bool:
+    """Whether both files of a dataset are there: one of these names alone may belong to something else."""
+    return all((folder / name).is_file() for name in ("manifest.csv", "manifest.json"))
 
 
 def _leads_to(kind: Callable[[], bool]) -> bool:

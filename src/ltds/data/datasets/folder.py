@@ -14,7 +14,17 @@ from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import BuildConfig, Plan
-from ltds.data.build.source import FileId, file_id, find_root, first_few, folders_in, images_below, images_in
+from ltds.data.build.source import (
+    FileId,
+    datasets_below,
+    file_id,
+    find_root,
+    first_few,
+    folders_in,
+    images_below,
+    images_in,
+    is_whole_dataset,
+)
 from ltds.data.build.stratify import draw_splits
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
@@ -132,29 +142,37 @@ def plan_folder(name: str, root: Path, config: FolderConfig, without: Collection
 def _walk(
     folder: Path, depth: int, deep: bool, inside: tuple[str, ...] = (), above: frozenset[FileId] = frozenset()
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """(folder names, path) of each image `depth` folders down, or `deep` at least as many, sorted."""
+    """(folder names, path) of each image `depth` folders down, or `deep` at least as many, sorted; none of datasets."""
     if len(inside) == depth:
-        names = images_below(folder, above) if deep else images_in(folder)
+        names = images_below(folder, above, without_datasets=True) if deep else images_in(folder)
         yield from ((inside, "/".join((*inside, name))) for name in names)
         return
     for name in folders_in(folder):
+        if is_whole_dataset(folder / name):
+            continue
         yield from _walk(folder / name, depth, deep, (*inside, name), above | {file_id(folder)})
 
 
 def _ignored(root: Path, config: FolderConfig) -> list[str]:
-    """A sentence about images at another depth than the layout says; none if there are no such images."""
+    """A sentence about datasets inside the folder, and one about images at another depth than the layout says."""
     layout, depth = config.layout, config.layout.count("/") + 1
     others = []
     for folder, folders, _ in os.walk(root, followlinks=True):  # linked folders are read as well
         inside = Path(folder).relative_to(root)
         deep = len(inside.parts) > depth + 1  # far enough to see what was meant; links may form a circle
-        folders[:] = [] if deep else sorted(name for name in folders if not name.startswith("."))
+        others_below = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [] if deep else [name for name in others_below if not is_whole_dataset(Path(folder) / name)]
         if len(inside.parts) < depth or (len(inside.parts) > depth and not config.deep):
             others += [(inside / name).as_posix() for name in images_in(Path(folder))]
-    if not others:
-        return []
-    number = "1 image was" if len(others) == 1 else f"{len(others)} images were"
-    return [f"{number} ignored because not in folders {layout}: {first_few(others)}"]
+    notes = []
+    if datasets := list(datasets_below(root)):
+        number = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
+        was = "was ignored, with its images" if len(datasets) == 1 else "were ignored, with their images"
+        notes.append(f"{number} inside the folder {was}: {first_few(datasets)}")
+    if others:
+        number = "1 image was" if len(others) == 1 else f"{len(others)} images were"
+        notes.append(f"{number} ignored because not in folders {layout}: {first_few(others)}")
+    return notes
 
 
 def make_plan(

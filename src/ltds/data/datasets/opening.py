@@ -8,7 +8,7 @@ from pathlib import Path
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.progress import SILENT, Progress
-from ltds.data.build.source import images_below
+from ltds.data.build.source import datasets_below, first_few, images_below
 from ltds.data.datasets.bestiary import BestiaryConfig, build
 from ltds.data.manifest import Manifest
 
@@ -41,6 +41,7 @@ def open_dataset(
     require_path(source)
     if str(source) != "bestiary" or is_dataset(Path(source)):
         refuse_images(Path(source))
+        _refuse_datasets_inside(Path(source))
         return Manifest.read(Path(source), evaluated_only=evaluated_only)
     root = data_home() / "bestiary"
     config = BestiaryConfig()
@@ -61,12 +62,12 @@ def is_dataset(folder: Path) -> bool:
 
 
 def holds_images(source: Path) -> bool:
-    """Whether this is a folder of images, or a list of them, and not a dataset."""
+    """Whether this is a list of images or a folder of them, and neither a dataset nor a folder with datasets only."""
     if source.is_file():
         return source.suffix.lower() in (".csv", ".txt")
     if not source.is_dir() or is_dataset(source) or (source / "manifest.csv").is_file():
         return False
-    return next(images_below(source), None) is not None
+    return next(images_below(source, without_datasets=True), None) is not None
 
 
 def refuse_images(source: Path) -> None:
@@ -79,3 +80,15 @@ def refuse_images(source: Path) -> None:
         "Build a dataset from it first, or train on it directly: that builds one.",
         source,
     )
+
+
+def _refuse_datasets_inside(source: Path) -> None:
+    """Raise where `source` is no dataset, but a folder with datasets in it."""
+    if not source.is_dir() or is_dataset(source) or (source / "manifest.csv").is_file():
+        return
+    inside = list(datasets_below(source))
+    if inside:
+        raise DataError(
+            f"Expected '{source}' to be the folder of a dataset, but got a folder with {first_few(inside)} in it. "
+            f"Name the dataset itself, such as '{source / inside[0]}'."
+        )

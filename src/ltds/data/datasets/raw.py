@@ -55,7 +55,7 @@ def read_folder(source: Path) -> ImageFolder:
     The limit makes test images as even over classes as the images allow: a pair with many images gives no more test
     images than the pair in the middle, though at least ten.
     """
-    images = sorted(images_below(source))
+    images = sorted(images_below(source, without_datasets=True))
     layout = infer_layout(source, images)
     config = FolderConfig(layout=layout, deep=True, damaged="leave-out")
     if "split" not in layout.split("/"):

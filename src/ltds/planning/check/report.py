@@ -49,7 +49,7 @@ class DataCheck:
     """The outcome of a check. `counts` (D,C): images of each domain and class, in all splits.
 
     `test_only`: domains without training images. `training`: the arguments of a training that these images allow; None
-    if they allow none.
+    if they allow none. `method`: the one to start with; "" without any training images.
     """
 
     name: str

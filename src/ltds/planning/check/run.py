@@ -41,8 +41,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
     or a Manifest.
     """
     source = "a manifest" if isinstance(data, Manifest) else str(data)
-    raw = not isinstance(data, Manifest) and source != "bestiary" and holds_images(Path(data))
-    manifest = preview(Path(source)) if raw else open_dataset(data, progress)
+    manifest = _opened(data, progress)
     labels, domains = manifest.labels, manifest.domain_ids
     rows = list(range(len(manifest)))
     if len(rows) > MOST_IMAGES:
@@ -54,11 +53,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
             f"{next(iter(looks.unreadable.values()))}. Copy them again from their source."
         )
     features, probed, kind = _features(manifest, looks, progress)
-    facts = facts_of_trained_domains(manifest)
-    embeddings = find_embeddings(manifest, make=False)
-    method, reason = choose_method(facts, embeddings.source)
-    if embeddings.why and facts.sources >= 2:
-        reason = f"{reason}: {embeddings.why}"
+    method, reason = _method(manifest)
     found = DataCheck(
         name=manifest.name,
         source=source,
@@ -91,6 +86,25 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
     )
     found = replace(found, findings=tuple(findings(found)))
     return replace(found, verdict=tuple(verdict(found)))
+
+
+def _opened(data: str | Path | Manifest, progress: Progress) -> Manifest:
+    """The dataset, or the one that would be built; without any training images it is for evaluation only."""
+    if isinstance(data, Manifest):
+        return data
+    raw = str(data) != "bestiary" and holds_images(Path(data))
+    manifest = preview(Path(data), evaluated_only=True) if raw else open_dataset(data, progress, evaluated_only=True)
+    return replace(manifest, evaluated_only=not len(manifest.rows("train")))  # refuses what only evaluation allows
+
+
+def _method(manifest: Manifest) -> tuple[str, str]:
+    """The method to start with, and why; none without training images."""
+    if not len(manifest.rows("train")):
+        return "", ""
+    facts = facts_of_trained_domains(manifest)
+    embeddings = find_embeddings(manifest, make=False)
+    method, reason = choose_method(facts, embeddings.source)
+    return method, f"{reason}: {embeddings.why}" if embeddings.why and facts.sources >= 2 else reason
 
 
 def _counts(manifest: Manifest) -> tuple[tuple[int, ...], ...]:
@@ -126,14 +140,14 @@ def _probes(
 
 
 def _duplicates(manifest: Manifest, looks: ImageLooks) -> Iterator[DuplicatePair]:
-    test = SPLITS.index("test")
+    test, trained = SPLITS.index("test"), len(manifest.rows("train")) > 0
     for a, b in near_duplicates(looks.images):
         if manifest.paths[a] == manifest.paths[b]:  # a protocol that tests on training images says so itself
             continue
         first, second = manifest.paths[a], manifest.paths[b]
         if manifest.labels[a] != manifest.labels[b]:
             yield DuplicatePair(first, second, "classes")
-        elif (manifest.split_ids[a] == test) != (manifest.split_ids[b] == test):
+        elif trained and (manifest.split_ids[a] == test) != (manifest.split_ids[b] == test):
             yield DuplicatePair(first, second, "splits")
         elif manifest.domain_ids[a] != manifest.domain_ids[b]:
             yield DuplicatePair(first, second, "domains")

@@ -23,7 +23,9 @@ def _problems(check: DataCheck) -> Iterator[str]:
     if check.unreadable:
         names = few([f"{path} ({why})" for path, why in check.unreadable.items()])
         yield f"{count(len(check.unreadable), 'image')} cannot be read and would be left out: {names}"
-    if len(check.classes) < 2:
+    if not check.splits["train"]:
+        yield "No image is for training, so nothing can be trained on this data. A trained model can be evaluated on it"
+    elif len(check.classes) < 2:
         yield f"There is only one class ('{check.classes[0]}'), but two classes are needed: add images of another one"
     wordings = {
         "classes": "pairs of near-identical images carry two different classes, so one label is wrong",
@@ -38,35 +40,19 @@ def _problems(check: DataCheck) -> Iterator[str]:
         for group in groups:
             names = " and ".join(f"'{name}'" for name in group)
             yield f"The {what} {names} differ in case or spacing only: rename them to one name if they are the same"
-    if len(check.test_only) > 1:
+    if len(check.test_only) > 1 and check.splits["train"]:
         yield (
             f"{len(check.test_only)} domains have no training images: {few(check.test_only)}. A run can hold out one "
             "of them only: give the others training images, or leave them out"
         )
-    if not check.splits["test"] and check.training is None:
+    if check.splits["train"] and not check.splits["test"] and check.training is None:
         yield "No image is left for a test, so that no model can be measured: add images"
 
 
 def _cautions(check: DataCheck) -> Iterator[str]:
     yield from check.notes
-    if len(check.domains) < 2:
-        yield (
-            f"There is only one domain ('{check.domains[0]}'): nothing can be held out, so how a model does in a new "
-            "place cannot be measured. Sort the images by site, camera or source if you know it"
-        )
-    if len(check.test_only) == 1:
-        yield f"'{check.test_only[0]}' has no training images, so this domain can only be held out"
-    if not check.splits["test"] and check.training is not None:
-        yield "No image is left for a test inside the domains, so only a run that holds out a domain can be measured"
-    alone = [f"{name} ({domain})" for name, domain in check.single_domain_classes.items()]
-    if alone:
-        yield (
-            f"{count(len(alone), 'class')} in one domain only, so a model may learn the domain instead of the class: "
-            f"{few(alone)}"
-        )
-    single = [name for name, n in check.class_counts.items() if n < 3]
-    if single:
-        yield f"{count(len(single), 'class')} with one or two images, too few for training and test: {few(single)}"
+    if check.splits["train"]:
+        yield from _cautions_for_training(check)
     if check.tiny:
         yield f"{count(len(check.tiny), 'image')} smaller than 32 pixels: {few(check.tiny)}"
     if check.extreme:
@@ -85,10 +71,34 @@ def _cautions(check: DataCheck) -> Iterator[str]:
         yield "Every class is in two or more domains, so no class is open and there are no open-set numbers (H, AUROC)"
 
 
+def _cautions_for_training(check: DataCheck) -> Iterator[str]:
+    if len(check.domains) < 2:
+        yield (
+            f"There is only one domain ('{check.domains[0]}'): nothing can be held out, so how a model does in a new "
+            "place cannot be measured. Sort the images by site, camera or source if you know it"
+        )
+    if len(check.test_only) == 1:
+        yield f"'{check.test_only[0]}' has no training images, so this domain can only be held out"
+    if not check.splits["test"] and check.training is not None:
+        yield "No image is left for a test inside the domains, so only a run that holds out a domain can be measured"
+    alone = [f"{name} ({domain})" for name, domain in check.single_domain_classes.items()]
+    if alone:
+        yield (
+            f"{count(len(alone), 'class')} in one domain only, so a model may learn the domain instead of the class: "
+            f"{few(alone)}"
+        )
+    single = [name for name, n in check.class_counts.items() if n < 3]
+    if single:
+        yield f"{count(len(single), 'class')} with one or two images, too few for training and test: {few(single)}"
+
+
 def verdict(check: DataCheck) -> Iterator[str]:
     """How long the tail, how strong the shift, how to start and what to collect, a sentence each."""
     yield _tail(check)
     yield _shift(check)
+    if not check.splits["train"]:
+        yield "Nothing can be trained on this data: it has no training images. Evaluate a trained model on it."
+        return
     yield f"Start with the method '{check.method}': {check.method_reason}."
     yield _collect(check)
 

@@ -13,7 +13,7 @@ from PIL import Image, features
 from ltds.core.errors import DataError
 from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.build.stratify import split_counts
-from ltds.data.datasets import lists
+from ltds.data.datasets import folder, lists
 from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.opening import ImageFolderError, open_dataset
 from ltds.data.datasets.raw import dataset_name, open_or_build, preview, read_folder
@@ -120,6 +120,48 @@ def test_the_current_folder_is_built_beside_itself(photos: Path, monkeypatch: py
     monkeypatch.setenv("LTDS_DATA", str(photos / "datasets"))
     with pytest.raises(DataError, match=r"LTDS_DATA to be a folder outside that of the images .* another folder"):
         open_or_build(".")
+
+
+def write_dataset(root: Path) -> Path:
+    files = [f"images/{domain}/{name}/{i}.png" for domain in "xy" for name in ("elk", "fox") for i in range(9)]
+    write(root, *files)
+    lines = [f"{file},{file.split('/')[2]},{file.split('/')[1]},train" for file in files]
+    (root / "manifest.csv").write_text("\n".join(["path,class,domain,split", *lines, ""]))
+    (root / "manifest.json").write_text('{"name": "o", "classes": ["elk", "fox"], "domains": ["x", "y"]}')
+    return root
+
+
+@pytest.mark.parametrize("where", ["other", "data/other", "north/other", "north/cat/old/other"])
+def test_a_dataset_inside_the_folder_is_ignored_and_named(photos: Path, where: str) -> None:
+    before = preview(photos)
+    write_dataset(photos / where)
+    for found in (preview(photos), open_or_build(photos)):
+        assert (found.classes, found.domains) == (before.classes, before.domains)
+        assert [path.removeprefix("source/") for path in found.paths] == list(before.paths)
+        assert found.provenance["notes"] == [
+            f"1 dataset inside the folder was ignored, with its images: '{where}'",
+            "1 image was ignored because not in folders domain/class: 'top.png'",
+        ]
+    config = folder.FolderConfig(deep=True)
+    assert len(folder.plan_folder("photos", photos, config).paths) == len(before)
+    assert len(open_dataset(photos / where)) == 36, "the dataset itself can be named"
+
+
+def test_a_folder_that_only_holds_datasets_is_refused_with_their_names(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "data/one")
+    write_dataset(tmp_path / "data/two")
+    for opened in (open_dataset, open_or_build):
+        with pytest.raises(
+            DataError, match=r"a folder with 'one', 'two' in it\. Name the dataset itself, such as '.*one'"
+        ):
+            opened(tmp_path / "data")
+
+
+def test_one_file_of_a_dataset_makes_none(photos: Path) -> None:
+    before = len(preview(photos))
+    (photos / "north/manifest.json").write_text("{}")
+    (photos / "south/manifest.csv").write_text("")
+    assert len(preview(photos)) == before
 
 
 def test_a_held_out_domain_is_tested_on_all_of_its_images(photos: Path) -> None:

@@ -87,6 +87,11 @@ def score(logits: np.ndarray) -> float:
     return float(1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum())
 
 
+def shown(name: str) -> str:
+    """A class that is called "unknown" is told from the answer "unknown"."""
+    return f"{name} (a class)" if name == "unknown" else name
+
+
 def main(files: list[str]) -> None:
     session = onnxruntime.InferenceSession(str(HERE / "model.onnx"), providers=["CPUExecutionProvider"])
     known = np.array([name not in MODEL["open_classes"] for name in MODEL["classes"]])
@@ -94,7 +99,7 @@ def main(files: list[str]) -> None:
     for file in files:
         logits, shares, _ = session.run(None, {"inputs": network_input(file)[None]})
         unknown = threshold is not None and score(logits[0][known]) < threshold
-        label = "unknown" if unknown else MODEL["classes"][shares[0].argmax()]
+        label = "unknown" if unknown else shown(MODEL["classes"][shares[0].argmax()])
         print(file, label, f"{shares[0].max():.4f}", sep="\t")
 
 

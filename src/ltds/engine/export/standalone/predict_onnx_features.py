@@ -16,6 +16,11 @@ def score(logits: np.ndarray) -> float:
     return float(1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum())
 
 
+def shown(name: str) -> str:
+    """A class that is called "unknown" is told from the answer "unknown"."""
+    return f"{name} (a class)" if name == "unknown" else name
+
+
 def main(file: str) -> None:
     vectors = np.load(file, allow_pickle=False).astype(np.float32)  # (N,D)
     session = onnxruntime.InferenceSession(str(HERE / "model.onnx"), providers=["CPUExecutionProvider"])
@@ -25,7 +30,8 @@ def main(file: str) -> None:
     threshold = MODEL["unknown"]["threshold"]
     for row, (values, share) in enumerate(zip(logits, shares, strict=True)):
         unknown = threshold is not None and score(values[known]) < threshold
-        print(row, "unknown" if unknown else MODEL["classes"][share.argmax()], f"{share.max():.4f}", sep="\t")
+        label = "unknown" if unknown else shown(MODEL["classes"][share.argmax()])
+        print(row, label, f"{share.max():.4f}", sep="\t")
 
 
 if __name__ == "__main__":
