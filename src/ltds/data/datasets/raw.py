@@ -135,10 +135,12 @@ def _used(images: Sequence[str], config: FolderConfig) -> Iterable[str]:
 def _from_list(file: Path, progress: Progress) -> Manifest:
     config, content = read_list(file), digests([file])
     made_with = {"config": config.model_dump(mode="json"), "lists": content}
+    domains = lists.plan_lists(file.stem, file.parent, [file], config).domains
 
     def is_same(built: Manifest) -> bool:
         linked = (built.root / LINK).resolve() == file.parent.resolve()
         same = all(built.provenance.get(name) == value for name, value in made_with.items())
+        same &= set(built.domains) <= set(domains)  # before, a column "Domain" was not read
         return linked and same and not _lacks_repaired(built)
 
     out = _folder_for(file, [*content.values()], is_same)

@@ -211,6 +211,23 @@ def test_csv_columns_by_name(wards: Path, tmp_path: Path) -> None:
         lists.build(tmp_path / "e", wards, [file], parse(ListsConfig, columns))
 
 
+def test_csv_columns_in_other_cases_and_with_blanks(wards: Path, tmp_path: Path) -> None:
+    file = tmp_path / "scans.csv"
+    rows = ["north/cat/000.png,cat,N,train,3", "north/cat/001.png,cat,N,test,4", "south/dog/000.png,dog,S,train,5"]
+    file.write_text("\n".join(["Path, CLASS,Domain, Split,Age", *rows]))
+    made = lists.build(tmp_path / "d", wards, [file], ListsConfig())
+    assert table(made) == {("N", "cat"): (1, 0, 1), ("S", "dog"): (1, 0, 0)}
+    said = "1 column of 'scans.csv' was ignored: 'Age'; those that are read are called path, class, domain, split"
+    assert made.provenance["notes"] == [said]
+    by_setting = lists.build(tmp_path / "e", wards, [file], ListsConfig(label="age "))
+    assert by_setting.classes == ("3", "4", "5")
+    file.write_text("\n".join(["path,class,Domain,domain ,age", *rows]))
+    with pytest.raises(DataError, match=r"to be one for 'domain', but got 'Domain' and 'domain '\. Rename or delete"):
+        lists.build(tmp_path / "f", wards, [file], ListsConfig())
+    file.write_text("\n".join(["path,class,domain,,", *rows]))  # as spreadsheets write empty columns
+    assert "notes" not in lists.build(tmp_path / "g", wards, [file], ListsConfig()).provenance
+
+
 def test_blanks_around_the_cells_of_a_csv_make_no_other_class(wards: Path, tmp_path: Path) -> None:
     file = tmp_path / "scans.csv"
     lines = ["north/cat/000.png,cat,N,train", "north/cat/001.png, cat ,N ,test ", "north/dog/000.png,dog, N, train"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -301,6 +302,15 @@ def test_a_dataset_of_a_list_with_other_settings_is_left_alone(photos: Path) -> 
     made = open_or_build(file)
     assert made.root != built.root
     assert open_or_build(file).root == made.root
+
+
+def test_a_dataset_for_which_a_column_was_not_read_is_not_used(photos: Path) -> None:
+    file = listed(photos)
+    file.write_text(file.read_text().replace("domain", "Domain", 1))
+    made = open_or_build(file)
+    assert made.domains == ("north", "south")
+    replace(made, domains=("all",), domain_ids=np.zeros(14, np.int64)).write()  # as it was built before
+    assert open_or_build(file).domains == ("north", "south")
 
 
 def test_a_list_has_the_test_images_of_its_folder(tmp_path: Path) -> None:
