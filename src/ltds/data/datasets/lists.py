@@ -199,14 +199,23 @@ def _require_columns(file: Path, headers: list[str], config: ListsConfig) -> Non
         column = getattr(config, name)
         if _plain(column) not in found:
             what = f"Expected '{file}' to have a column '{column}', but got {', '.join(headers) or 'none'}."
-            raise DataError(
-                f"{what} Name it with the settings path, label, domain or split. {nearest(column, headers)}"
-            )
+            raise DataError(f"{what} {_column_remedy(column, headers)}")
     for column in _columns(config).values():
         same = [header for header in headers if _plain(header) == column]
         if len(same) > 1:
             got, remedy = " and ".join(f"'{header}'" for header in same), "Rename or delete all but one of them."
             raise DataError(expected(f"the columns of '{file}'", f"one for '{column}'", got, remedy))
+
+
+def _column_remedy(column: str, headers: list[str]) -> str:
+    """What to do about a missing column; whoever trains on a list has no settings for its columns."""
+    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(headers) == 1 and separator in headers[0]:
+            return f"Save the file with commas between the columns: these are {name}."
+    return (
+        f"Rename a column to '{column}', or build the dataset with 'ltds data build lists', whose settings path, "
+        f"label, domain and split are the names of the columns. {nearest(column, headers)}"
+    )
 
 
 def _ignored_columns(file: Path, config: ListsConfig) -> Iterator[str]:

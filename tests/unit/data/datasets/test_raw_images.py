@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -311,6 +312,21 @@ def test_a_dataset_for_which_a_column_was_not_read_is_not_used(photos: Path) -> 
     assert made.domains == ("north", "south")
     replace(made, domains=("all",), domain_ids=np.zeros(14, np.int64)).write()  # as it was built before
     assert open_or_build(file).domains == ("north", "south")
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("path,label,domain", "got path, label, domain. Rename a column to 'class', or build the dataset with 'ltds"),
+        ("path;class;domain", "Save the file with commas between the columns: these are semicolons."),
+        ("path\tclass\tdomain", "Save the file with commas between the columns: these are tabs."),
+    ],
+)
+def test_a_list_with_other_columns_says_what_to_do(tmp_path: Path, header: str, said: str) -> None:
+    (tmp_path / "mine.csv").write_text(f"{header}\n1.png,cat,north\n")
+    for read in (open_or_build, preview):
+        with pytest.raises(DataError, match=re.escape(said)):
+            read(tmp_path / "mine.csv")
 
 
 def test_a_list_has_the_test_images_of_its_folder(tmp_path: Path) -> None:
