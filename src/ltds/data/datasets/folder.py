@@ -200,9 +200,8 @@ def make_plan(
     label_ids = np.array([labels[classes[i]] for i in kept], np.int64)
     domain_ids = np.array([domain_index[domains[i]] for i in kept], np.int64)
     if splits is None:
-        drawn = draw_splits(
-            label_ids, domain_ids, val=config.val, test=config.test, seed=config.seed, most_test=config.most_test
-        )
+        names = ([column[i] for i in kept] for column in (classes, domains))
+        drawn = draw_splits(*names, val=config.val, test=config.test, seed=config.seed, most_test=config.most_test)
         chosen = [SPLITS[i] for i in drawn]
     else:
         chosen = [splits[i] for i in kept]

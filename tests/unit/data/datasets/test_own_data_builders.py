@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -337,13 +338,32 @@ def test_no_split_is_empty_that_need_not_be(count: int, val: float, test: float)
 
 
 def test_draws_of_a_pair_are_its_own() -> None:
-    labels, domains = np.repeat([0, 1], 20), np.tile([0, 1], 20)
-    before = draw_splits(labels, domains, val=0.2, test=0.3, seed=0)
-    after = draw_splits(np.append(labels, [2] * 9), np.append(domains, [1] * 9), val=0.2, test=0.3, seed=0)
-    assert (after[:40] == before).all()
+    classes, domains = ["cat"] * 20 + ["dog"] * 20, ["n", "s"] * 20
+    before = draw_splits(classes, domains, val=0.2, test=0.3, seed=0)
+    more, where = ["ant"] * 9 + ["cat"] * 7, ["n"] * 9 + ["a"] * 7  # a class and a domain that come first
+    after = draw_splits([*more, *classes], [*where, *domains], val=0.2, test=0.3, seed=0)
+    assert (after[16:] == before).all()
     assert np.bincount(before).tolist() == [20, 8, 12]
+    assert len({tuple(before[i : i + 20 : 2]) for i in (0, 1, 20, 21)}) == 4  # each pair has a draw of its own
+    assert (
+        (draw_splits(["caf\u00e9"] * 30, ["n"] * 30, val=0.2, test=0.3, seed=0)[:9]).tolist()
+        == (draw_splits(["cafe\u0301"] * 30, ["n"] * 30, val=0.2, test=0.3, seed=0)[:9]).tolist()
+    )
     assert split_counts(10, 0.0, 0.2) == (0, 2)
     assert split_counts(10, 0.2, 0.0) == (2, 0)
+
+
+def test_a_dataset_with_splits_of_before_is_found_in_a_moved_folder(wards: Path, tmp_path: Path) -> None:
+    made = folder.build(tmp_path / "d", wards, FolderConfig())
+    before = replace(made, split_ids=np.roll(made.split_ids, 1))
+    before.write()
+    wards.rename(tmp_path / "moved")
+    again = folder.build(tmp_path / "d", tmp_path / "moved", FolderConfig(), name="wards")
+    assert again.split_ids.tolist() == before.split_ids.tolist()
+    (tmp_path / "moved" / "north" / "dog").rename(tmp_path / "moved" / "north" / "fox")
+    (tmp_path / "moved").rename(tmp_path / "other")
+    with pytest.raises(DataError, match="other names or another number of images"):
+        folder.build(tmp_path / "d", tmp_path / "other", FolderConfig(), name="wards")
 
 
 def test_files_of_one_name_both_count(tmp_path: Path) -> None:
