@@ -99,7 +99,7 @@ def plan_lists(
     domains = [line.domain or ONE_DOMAIN for line in lines]
     where = f"Correct or delete their lines. {WHERE}"
     plan = make_plan(name, [line.path for line in lines], names, domains, splits, config, without, order, where)
-    plan.notes = [note for file in files for note in _ignored_columns(file, config)]
+    plan.notes += [note for file in files for note in _ignored_columns(file, config)]
     return plan
 
 

@@ -119,7 +119,7 @@ def _from_folder(source: Path, progress: Progress) -> Manifest:
         before = {path.removeprefix(f"{LINK}/") for path in built.paths} | set(left_out)
         linked = (built.root / LINK).resolve() == source.resolve()
         same = built.provenance.get("config") == settings and before == set(_used(images, config))
-        return linked and same and not _lacks_repaired(built)
+        return linked and same and not _needs_rebuilding(built)
 
     out = _folder_for(source, images, is_same)
     with _writable(out.parent):
@@ -141,7 +141,7 @@ def _from_list(file: Path, progress: Progress) -> Manifest:
         linked = (built.root / LINK).resolve() == file.parent.resolve()
         same = all(built.provenance.get(name) == value for name, value in made_with.items())
         same &= set(built.domains) <= set(domains)  # before, a column "Domain" was not read
-        return linked and same and not _lacks_repaired(built)
+        return linked and same and not _needs_rebuilding(built)
 
     out = _folder_for(file, [*content.values()], is_same)
     with _writable(out.parent):
@@ -178,15 +178,20 @@ def _home_for(source: Path) -> Path:
 
 
 def _is_outdated(out: Path) -> bool:
-    """Whether a dataset is there that lacks repaired images."""
+    """Whether a dataset is there that needs rebuilding."""
     try:
-        return (out / "manifest.json").is_file() and _lacks_repaired(Manifest.read(out))
+        return (out / "manifest.json").is_file() and _needs_rebuilding(Manifest.read(out))
     except DataError:  # the build says what is wrong with it
         return False
 
 
-def _lacks_repaired(built: Manifest) -> bool:
-    """Whether an image that was left out because it was damaged can be decoded now."""
+def _needs_rebuilding(built: Manifest) -> bool:
+    """Whether an image that was left out because it was damaged can be decoded now, or a domain has no image.
+
+    Earlier versions kept the domain if all of its images were damaged.
+    """
+    if len(np.unique(built.domain_ids)) < len(built.domains):
+        return True
     return any(damage(built.root / LINK / path) is None for path in built.provenance.get("left_out", {}))
 
 

@@ -139,10 +139,32 @@ def test_each_image_is_decoded_once(wards: Path, tmp_path: Path, monkeypatch: py
     assert len(seen) == len(set(seen)) == 38
 
 
-def test_a_class_that_is_damaged_altogether_is_missed(wards: Path, tmp_path: Path) -> None:
-    (wards / "north" / "elk" / "000.png").write_bytes(b"")
-    with pytest.raises(DataError, match="class 'elk' has no image in any split"):
-        folder.build(tmp_path / "d", wards, parse(FolderConfig, {"damaged": "leave-out"}))
+@pytest.mark.parametrize("way", ["folder", "lists"])
+def test_a_class_or_domain_that_is_damaged_altogether_is_left_out(tmp_path: Path, way: str) -> None:
+    source, paths = tmp_path / "p", ["north/cat/1.png", "north/dog/1.png", "north/elk/1.png", "east/cat/1.png"]
+    for path in paths:
+        write_image(source / path)
+    (tmp_path / "list.csv").write_text(
+        "\n".join(["path,class,domain", *(f"{path},{path.split('/')[1]},{path.split('/')[0]}" for path in paths)])
+    )
+
+    def build(out: Path) -> Manifest:
+        if way == "folder":
+            return folder.build(out, source, parse(FolderConfig, {"damaged": "leave-out"}))
+        return lists.build(out, source, [tmp_path / "list.csv"], parse(ListsConfig, {"damaged": "leave-out"}))
+
+    for path in paths[2:]:
+        (source / path).write_bytes(b"")
+    made = build(tmp_path / "d")
+    assert (made.classes, made.domains, made.labels.tolist()) == (("cat", "dog"), ("north",), [0, 1])
+    assert made.provenance["notes"] == [
+        "1 class was left out because none of the images can be decoded: 'elk'",
+        "1 domain was left out because none of the images can be decoded: 'east'",
+    ]
+    for path in paths[:2]:
+        (source / path).write_bytes(b"")
+    with pytest.raises(DataError, match="to be readable, but got 4 that cannot be decoded"):
+        build(tmp_path / "e")
 
 
 def test_names_that_are_no_utf8_are_refused_before_anything_is_written(wards: Path, tmp_path: Path) -> None:

@@ -215,6 +215,15 @@ def test_damaged_images_are_left_out_and_named(photos: Path) -> None:
     assert open_or_build(photos).root == made.root
 
 
+def test_a_dataset_with_an_empty_domain_is_built_again(photos: Path) -> None:
+    write(photos, "west/cat/0.png")
+    (photos / "west/cat/0.png").write_bytes(b"")
+    made = open_or_build(photos)
+    assert made.domains == ("north", "south")
+    replace(made, domains=("north", "south", "west")).write()  # as it was built before
+    assert open_or_build(photos).domains == ("north", "south")
+
+
 def test_repaired_images_are_used(photos: Path) -> None:
     damaged = [photos / "north/cat/0.png", photos / "south/cat/0.png"]
     good = [file.read_bytes() for file in damaged]
