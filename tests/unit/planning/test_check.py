@@ -18,6 +18,7 @@ from ltds.core.errors import DataError
 from ltds.core.rng import numpy_generator
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
+from ltds.engine.trainable import trainable_task
 from ltds.planning.check import run as check_module
 from ltds.planning.check.duplicates import near_duplicates
 from ltds.planning.check.features import probe_rows
@@ -26,6 +27,7 @@ from ltds.planning.check.names import spelling_variants
 from ltds.planning.check.page import html_page
 from ltds.planning.check.probe import domain_distances, probe_domains
 from ltds.planning.check.text import text_lines
+from ltds.planning.feasible import way_to_train
 
 
 def draw(file: Path, *address: object, tint: tuple[int, int, int] = (0, 0, 0), side: int = 40) -> None:
@@ -202,6 +204,15 @@ def test_too_few_images_for_a_test(toy: Manifest) -> None:
     assert found.training == {"held_out": "ink"}
     assert not any("No image is left" in text for text in found.problems)
     assert any("only a run that holds out a domain can be measured" in finding.text for finding in found.findings)
+
+
+def test_a_domain_without_test_images_is_not_held_out(toy: Manifest) -> None:
+    in_ink = toy.domain_ids == toy.domain_index("ink")
+    untested = replace(toy, split_ids=np.where(in_ink, 0, toy.split_ids))
+    with pytest.raises(DataError, match="the held-out domain 'ink' of 'toy' to have test images, because the outcome"):
+        trainable_task(untested, "ink")
+    trainable_task(replace(untested, whole_held_out=True), "ink")
+    assert way_to_train(untested) == {"held_out": "oil"}
 
 
 def test_no_image_can_be_read(tmp_path: Path) -> None:
