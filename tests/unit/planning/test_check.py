@@ -108,6 +108,43 @@ def test_trouble_is_found(photos: Path) -> None:
     assert max(map(len, text.splitlines())) < 140
 
 
+def test_unreadable_images_count_nowhere(photos: Path) -> None:
+    before = ltds.check(photos)
+    for name in ("day/zoo/0.png", "night/zoo/0.png", "day/ant/broken.png", "dusk/ant/0.png"):
+        (photos / name).parent.mkdir(parents=True, exist_ok=True)
+        (photos / name).write_bytes(b"not an image")
+    found = ltds.check(photos)
+    same = ("classes", "domains", "counts", "splits", "evidence", "duplicates", "probes", "training", "method_reason")
+    assert {name: getattr(found, name) for name in same} == {name: getattr(before, name) for name in same}
+    assert len(found.unreadable) == 4
+    assert found.problems[0].startswith("4 images cannot be read and would be left out: ")
+    assert found.problems[1:] == [
+        "1 class has no image that can be read: 'zoo'",
+        "1 domain has no image that can be read: 'dusk'",
+    ]
+    assert found.to_dict()["unreadable_classes"] == ["zoo"]
+
+
+def test_a_dataset_with_unreadable_images_cannot_be_trained_on(toy: Manifest, tmp_path: Path) -> None:
+    damaged = replace(toy, root=shutil.copytree(toy.root, tmp_path / "toy"))
+    elk = [damaged.root / toy.paths[row] for row in np.flatnonzero(toy.labels == toy.classes.index("elk"))]
+    for file in elk:
+        file.write_bytes(b"not an image")
+    found = ltds.check(damaged)
+    assert found.images == len(toy) - len(elk)
+    assert found.training is None
+    assert found.problems[0].startswith(f"{len(elk)} images cannot be read, so that a training on this dataset would")
+    assert found.problems[1] == "1 class has no image that can be read: 'elk'"
+
+
+def test_a_class_that_is_unreadable_in_training_only(tmp_path: Path) -> None:
+    for name in ("train/cat/1.png", "val/cat/2.png", "train/dog/3.png", "test/dog/4.png"):
+        draw(tmp_path / "p" / name, name)
+    (tmp_path / "p/train/cat/1.png").write_bytes(b"")
+    with pytest.raises(DataError, match=r"'cat' has validation .*\n- 1 image cannot be read: 'train/cat/1.png'"):
+        ltds.check(tmp_path / "p")
+
+
 def test_json_and_page(photos: Path) -> None:
     draw(photos / "day/<b>&/0.png", "odd name")
     found = ltds.check(photos)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -73,16 +73,18 @@ def read_list(file: Path) -> ListsConfig:
     return config.model_copy(update={"most_test": _most_test(plan, config.test)})
 
 
-def preview(source: Path, *, evaluated_only: bool = False) -> Manifest:
+def preview(source: Path, *, evaluated_only: bool = False, without: Collection[str] = ()) -> Manifest:
     """The dataset that would be built from a folder or a list of images, without writing or decoding anything.
 
-    `evaluated_only`: its classes need no training images.
+    `evaluated_only`: its classes need no training images. `without`: paths of damaged images, which are left out.
     """
     name = dataset_name(source)
     if source.is_file():
-        plan, root = lists.plan_lists(name, source.parent, [source], read_list(source)), source.parent
+        root = source.parent
+        plan = lists.plan_lists(name, root, [source], read_list(source), without=without)
     else:
-        plan, root = folder.plan_folder(name, source, read_folder(source).config), source
+        root = source
+        plan = folder.plan_folder(name, root, read_folder(root).config, without)
     return Manifest(
         root=root,
         name=name,

@@ -48,6 +48,8 @@ class DuplicatePair:
 class DataCheck:
     """The outcome of a check. `counts` (D,C): images of each domain and class, in all splits.
 
+    Numbers are without the `unreadable` images; `unreadable_classes` and `unreadable_domains` have no others.
+    `is_built`: it is a dataset, of which a training leaves nothing out, and not a folder or a list of images.
     `test_only`: domains without training images. `training`: the arguments of a training that these images allow; None
     if they allow none. `method`: the one to start with; "" without any training images.
     """
@@ -76,6 +78,9 @@ class DataCheck:
     notes: tuple[str, ...] = ()
     test_only: tuple[str, ...] = ()
     training: dict[str, str] | None = None
+    unreadable_classes: tuple[str, ...] = ()
+    unreadable_domains: tuple[str, ...] = ()
+    is_built: bool = False
     findings: tuple[Finding, ...] = field(default=())
     verdict: tuple[str, ...] = field(default=())
 
@@ -138,6 +143,8 @@ class DataCheck:
             "looked_at": self.looked_at,
             "shorter_side": self.shorter_side,
             "unreadable": self.unreadable,
+            "unreadable_classes": list(self.unreadable_classes),
+            "unreadable_domains": list(self.unreadable_domains),
             "tiny": list(self.tiny),
             "extreme_aspect": list(self.extreme),
             "grey": self.grey,

@@ -22,7 +22,13 @@ def findings(check: DataCheck) -> Iterator[Finding]:
 def _problems(check: DataCheck) -> Iterator[str]:
     if check.unreadable:
         names = few([f"{path} ({why})" for path, why in check.unreadable.items()])
-        yield f"{count(len(check.unreadable), 'image')} cannot be read and would be left out: {names}"
+        then = ", so that a training on this dataset would stop" if check.is_built else " and would be left out"
+        yield f"{count(len(check.unreadable), 'image')} cannot be read{then}: {names}"
+    for word, lost in (("class", check.unreadable_classes), ("domain", check.unreadable_domains)):
+        if lost:
+            have = "has" if len(lost) == 1 else "have"
+            names = few([f"'{name}'" for name in lost])
+            yield f"{count(len(lost), word)} {have} no image that can be read: {names}"
     if not check.splits["train"]:
         yield "No image is for training, so nothing can be trained on this data. A trained model can be evaluated on it"
     elif len(check.classes) < 2:
