@@ -98,14 +98,36 @@ def test_trouble_is_found(photos: Path) -> None:
     assert found.tiny == ("day/ant/tiny.png",)
     assert found.extreme == ("night/ant/wide.png",)
     assert found.grey == 1
-    pairs = {frozenset((d.first, d.second)): d.kind for d in found.duplicates}
-    assert pairs[frozenset(("day/ant/1.png", "day/bee/wrong.png"))] == "classes"
-    assert pairs[frozenset(("day/ant/0.png", "night/ant/copy.png"))] in ("domains", "splits")
+    pairs = {frozenset((d.first, d.second)): d.across for d in found.duplicates}
+    assert "classes" in pairs[frozenset(("day/ant/1.png", "day/bee/wrong.png"))]
+    assert "domains" in pairs[frozenset(("day/ant/0.png", "night/ant/copy.png"))]
     assert len(found.problems) >= 4
     text = "\n".join(text_lines(found))
     assert "Problems:" in text
     assert "'Bee' and 'bee' differ in case or spacing only" in text
     assert max(map(len, text.splitlines())) < 140
+
+
+def test_copies_are_counted_for_everything_that_they_lie_across(tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    copies = ["train/a/cat/0.png", "test/b/cat/0.png"], ["val/a/cat/1.png", "test/b/cat/1.png"]
+    for number, (first, second) in enumerate([*copies, ["train/a/dog/2.png", "train/b/dog/2.png"]]):
+        draw(root / first, number)
+        (root / second).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / first, root / second)
+    found = ltds.check(root)
+    assert sorted(d.across for d in found.duplicates) == [
+        ("domains",),
+        ("splits", "domains"),
+        ("validation", "domains"),
+    ]
+    said = [text.partition(":")[0] for text in found.problems]
+    assert said == [
+        "1 pair of near-identical images lies in training and in test, so the test is too easy",
+        "1 pair of near-identical images lies in validation and in test, so the test is a little too easy",
+        "3 pairs of near-identical images lie in two domains, so a held-out domain would not be new",
+    ]
+    assert {"splits", "domains"} in [set(pair["across"]) for pair in found.to_dict()["near_duplicates"]]
 
 
 def test_unreadable_images_count_nowhere(photos: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from ltds.planning.check.probe import DomainProbe
 
-FORMAT = 1
+FORMAT = 2  # 1: "across" of near-duplicates was one word
 FEW_IMAGES = 30  # a share of fewer images means little: its margin is above 18 points
+Across = Literal["classes", "splits", "validation", "domains"]
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,14 @@ class DomainEvidence:
 
 @dataclass(frozen=True)
 class DuplicatePair:
-    """Two images that are nearly the same, and what makes that matter; "" if nothing does."""
+    """Two images that are nearly the same, and all that makes that matter.
+
+    `across`: "splits" for training and test, "validation" for validation and test, two "domains", two "classes".
+    """
 
     first: str
     second: str
-    kind: Literal["splits", "domains", "classes", ""]
+    across: tuple[Across, ...]
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,9 @@ class DataCheck:
             "tiny": list(self.tiny),
             "extreme_aspect": list(self.extreme),
             "grey": self.grey,
-            "near_duplicates": [{"first": d.first, "second": d.second, "across": d.kind} for d in self.duplicates],
+            "near_duplicates": [
+                {"first": d.first, "second": d.second, "across": list(d.across)} for d in self.duplicates
+            ],
             "class_name_variants": [list(group) for group in self.class_variants],
             "domain_name_variants": [list(group) for group in self.domain_variants],
             "held_out": [

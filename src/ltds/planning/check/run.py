@@ -21,7 +21,7 @@ from ltds.planning.check.looking import EXTREME, TINY, ImageLooks, look_at
 from ltds.planning.check.names import spelling_variants
 from ltds.planning.check.probe import DomainProbe, domain_distances, probe_domains
 from ltds.planning.check.readable import without_unreadable
-from ltds.planning.check.report import DataCheck, DomainEvidence, DuplicatePair
+from ltds.planning.check.report import Across, DataCheck, DomainEvidence, DuplicatePair
 from ltds.planning.check.words import findings, verdict
 from ltds.planning.choose import choose_method
 from ltds.planning.class_texts import find_embeddings
@@ -154,19 +154,23 @@ def _probes(
 
 
 def _duplicates(manifest: Manifest, looks: ImageLooks) -> Iterator[DuplicatePair]:
-    test, trained = SPLITS.index("test"), len(manifest.rows("train")) > 0
+    trained = len(manifest.rows("train")) > 0
     for a, b in near_duplicates(looks.images):
-        if manifest.paths[a] == manifest.paths[b]:  # a protocol that tests on training images says so itself
-            continue
-        first, second = manifest.paths[a], manifest.paths[b]
-        if manifest.labels[a] != manifest.labels[b]:
-            yield DuplicatePair(first, second, "classes")
-        elif trained and (manifest.split_ids[a] == test) != (manifest.split_ids[b] == test):
-            yield DuplicatePair(first, second, "splits")
-        elif manifest.domain_ids[a] != manifest.domain_ids[b]:
-            yield DuplicatePair(first, second, "domains")
-        else:
-            yield DuplicatePair(first, second, "")
+        if manifest.paths[a] != manifest.paths[b]:  # a protocol that tests on training images says so itself
+            yield DuplicatePair(manifest.paths[a], manifest.paths[b], tuple(_across(manifest, a, b, trained)))
+
+
+def _across(manifest: Manifest, a: int, b: int, trained: bool) -> Iterator[Across]:
+    """What two images that are nearly the same lie across; splits matter only where something is trained."""
+    splits = {SPLITS[manifest.split_ids[row]] for row in (a, b)}
+    if manifest.labels[a] != manifest.labels[b]:
+        yield "classes"
+    if splits == {"train", "test"}:
+        yield "splits"
+    if splits == {"val", "test"} and trained:
+        yield "validation"
+    if manifest.domain_ids[a] != manifest.domain_ids[b]:
+        yield "domains"
 
 
 def _evidence(manifest: Manifest) -> Iterator[DomainEvidence]:

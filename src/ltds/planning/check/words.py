@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ltds.planning.check.report import FEW_IMAGES, DataCheck, Finding
+from ltds.planning.check.report import FEW_IMAGES, Across, DataCheck, Finding
 
 SHOWN = 4
 STRONG, MODERATE = 0.15, 0.05  # drops of accuracy on an unseen domain
@@ -33,15 +33,7 @@ def _problems(check: DataCheck) -> Iterator[str]:
         yield "No image is for training, so nothing can be trained on this data. A trained model can be evaluated on it"
     elif len(check.classes) < 2:
         yield f"There is only one class ('{check.classes[0]}'), but two classes are needed: add images of another one"
-    wordings = {
-        "classes": "pairs of near-identical images carry two different classes, so one label is wrong",
-        "splits": "pairs of near-identical images lie in training and in test, so the test is too easy",
-        "domains": "pairs of near-identical images lie in two domains, so a held-out domain would not be new",
-    }
-    for kind, words in wordings.items():
-        pairs = [f"{d.first} = {d.second}" for d in check.duplicates if d.kind == kind]
-        if pairs:
-            yield f"{len(pairs)} {words}: {few(pairs, 2)}"
+    yield from _copies(check)
     for what, groups in (("classes", check.class_variants), ("domains", check.domain_variants)):
         for group in groups:
             names = " and ".join(f"'{name}'" for name in group)
@@ -53,6 +45,20 @@ def _problems(check: DataCheck) -> Iterator[str]:
         )
     if check.splits["train"] and not check.splits["test"] and check.training is None:
         yield "No image is left for a test, so that no model can be measured: add images"
+
+
+def _copies(check: DataCheck) -> Iterator[str]:
+    wordings: dict[Across, tuple[str, str, str]] = {
+        "classes": ("carries", "carry", "two different classes, so one label is wrong"),
+        "splits": ("lies", "lie", "in training and in test, so the test is too easy"),
+        "validation": ("lies", "lie", "in validation and in test, so the test is a little too easy"),
+        "domains": ("lies", "lie", "in two domains, so a held-out domain would not be new"),
+    }
+    for kind, (one, several, words) in wordings.items():
+        pairs = [f"{d.first} = {d.second}" for d in check.duplicates if kind in d.across]
+        if pairs:
+            verb = one if len(pairs) == 1 else several
+            yield f"{count(len(pairs), 'pair')} of near-identical images {verb} {words}: {few(pairs, 2)}"
 
 
 def _cautions(check: DataCheck) -> Iterator[str]:
