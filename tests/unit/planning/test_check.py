@@ -104,7 +104,7 @@ def test_trouble_is_found(photos: Path) -> None:
     assert len(found.problems) >= 4
     text = "\n".join(text_lines(found))
     assert "Problems:" in text
-    assert "'Bee' and 'bee' differ in case or spacing only" in text
+    assert "'Bee' and 'bee' differ in case, spacing or encoding only" in text
     assert max(map(len, text.splitlines())) < 140
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import composed
 from ltds.data.build.images import MakePlan, check_images
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import LINK, first_few
@@ -99,9 +100,9 @@ def _require_empty(out: Path) -> None:
 
 def _images(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
     """Path, class and domain of each row. Not its split: an earlier version may have drawn it in another way."""
-    classes = (manifest.classes[label] for label in manifest.labels)
-    domains = (manifest.domains[domain] for domain in manifest.domain_ids)
-    return zip(manifest.paths, classes, domains, strict=True)
+    classes, domains = ([composed(name) for name in names] for names in (manifest.classes, manifest.domains))
+    for path, label, domain in zip(manifest.paths, manifest.labels, manifest.domain_ids, strict=True):
+        yield path, classes[label], domains[domain]
 
 
 def _points_to(link: Path, source: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,5 +50,5 @@ def draw_splits(
 
 def _number(name: str) -> int:
     """A number that stands for a name, the same on every machine; names that are not UTF-8 are refused later."""
-    content = unicodedata.normalize("NFC", name).encode(errors="surrogateescape")
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
+    digest = hashlib.blake2b(name.encode(errors="surrogateescape"), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")

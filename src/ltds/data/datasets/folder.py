@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from ltds.core.config import Fraction
 from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import composed
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import BuildConfig, Plan
 from ltds.data.build.source import (
@@ -129,8 +130,8 @@ def plan_folder(name: str, root: Path, config: FolderConfig, without: Collection
     plan = make_plan(
         name,
         [path for _, path in rows],
-        [names["class"] for names, _ in rows],
-        [names.get("domain", ONE_DOMAIN) for names, _ in rows],
+        [composed(names["class"]) for names, _ in rows],
+        [composed(names.get("domain", ONE_DOMAIN)) for names, _ in rows],
         [split_named(names["split"]) for names, _ in rows] if "split" in levels else None,
         config,
         without,

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from ltds.core.errors import DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import reading, text_lines
+from ltds.core.text import composed, reading, text_lines
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import digests, find_root, first_few, relative_to
@@ -94,9 +94,9 @@ def plan_lists(
     _require_all_or_none("domain", [line.domain for line in lines])
     if _require_all_or_none("split", [line.split for line in lines]):
         config.refuse_drawing("the lists give the splits")
-    names, order = _named([line.label for line in lines], classes)
+    names, order = _named([composed(line.label) for line in lines], classes)
     splits = [split_named(line.split) for line in lines if line.split is not None] or None
-    domains = [line.domain or ONE_DOMAIN for line in lines]
+    domains = [composed(line.domain or ONE_DOMAIN) for line in lines]
     where = f"Correct or delete their lines. {WHERE}"
     plan = make_plan(name, [line.path for line in lines], names, domains, splits, config, without, order, where)
     plan.notes += [note for file in files for note in _ignored_columns(file, config)]
@@ -245,7 +245,7 @@ def _named(labels: list[str], classes: Path | None) -> tuple[list[str], tuple[st
     if classes is None:
         order = sorted(distinct, key=int) if numbers else sorted(distinct)
         return labels, tuple(order)
-    names = text_lines(classes)
+    names = [composed(name) for name in text_lines(classes)]
     wrong = sorted(label for label in distinct if not _is_number(label) or int(label) >= len(names))
     if wrong:
         rule = f"numbers from 0 to {len(names) - 1}, as '{classes}' has {len(names)} names"

@@ -14,6 +14,7 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import composed
 from ltds.data.build.images import damage
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import LINK, digests, images_below
@@ -142,7 +143,7 @@ def _from_list(file: Path, progress: Progress) -> Manifest:
     def is_same(built: Manifest) -> bool:
         linked = (built.root / LINK).resolve() == file.parent.resolve()
         same = all(built.provenance.get(name) == value for name, value in made_with.items())
-        same &= set(built.domains) <= set(domains)  # before, a column "Domain" was not read
+        same &= set(map(composed, built.domains)) <= set(domains)  # before, a column "Domain" was not read
         return linked and same and not _needs_rebuilding(built)
 
     out = _folder_for(file, [*content.values()], is_same)
@@ -188,11 +189,13 @@ def _is_outdated(out: Path) -> bool:
 
 
 def _needs_rebuilding(built: Manifest) -> bool:
-    """Whether an image that was left out because it was damaged can be decoded now, or a domain has no image.
+    """Whether an image that was left out because it was damaged can be decoded now, or an earlier version erred.
 
-    Earlier versions kept the domain if all of its images were damaged.
+    It kept a domain if all of its images were damaged, and took a name in two encodings for two names.
     """
     if len(np.unique(built.domain_ids)) < len(built.domains):
+        return True
+    if any(len(set(map(composed, names))) < len(names) for names in (built.classes, built.domains)):
         return True
     return any(damage(built.root / LINK / path) is None for path in built.provenance.get("left_out", {}))
 

@@ -37,7 +37,7 @@ def _problems(check: DataCheck) -> Iterator[str]:
     for what, groups in (("classes", check.class_variants), ("domains", check.domain_variants)):
         for group in groups:
             names = " and ".join(f"'{name}'" for name in group)
-            yield f"The {what} {names} differ in case or spacing only: rename them to one name if they are the same"
+            yield f"The {what} {names} differ in case, spacing or encoding only: rename them if they are the same"
     if len(check.test_only) > 1 and check.splits["train"]:
         yield (
             f"{len(check.test_only)} domains have no training images: {few(check.test_only)}. A run can hold out one "
