@@ -10,7 +10,7 @@ from typing import Any
 from ltds.core.config import merge, nested, read_toml
 from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress
-from ltds.core.runs import RunDirectory
+from ltds.core.runs import FINAL_RUN, RunDirectory
 from ltds.core.trust import modules_named
 from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
@@ -21,7 +21,7 @@ from ltds.engine.use import evaluate_elsewhere
 from ltds.evaluation.run_metrics import evaluate as evaluate_run
 from ltds.planning.begin import begin_run, new_run_folder, say_nothing
 from ltds.planning.duration import parse_duration
-from ltds.planning.series import FINAL, RunSeries, check_estimate, series_locked
+from ltds.planning.series import RunSeries, check_estimate, series_locked
 
 FILES = (("data", "features"), ("semantics", "table"), ("backbone", "weights"))  # settings that name a file
 BATCH_SIZE = 64  # images that the network sees at once, with other data
@@ -193,7 +193,7 @@ def _resume(
     if RunSeries.exists_in(run.path):
         series = RunSeries.read(run.path)
         if series.done:  # then its folder may be read-only
-            return series.run(FINAL)
+            return series.run(FINAL_RUN)
         with series_locked(run.path):
             return series.train(progress=progress, say=say, trust=trust, ranks=ranks)
     if not run.done:

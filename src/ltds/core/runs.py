@@ -18,6 +18,9 @@ from ltds.core.files import remove_leftovers, write_json, write_text
 from ltds.core.locks import LockedError, locked
 from ltds.core.task import Task
 
+SERIES_FILE = "series.json"  # of a folder that holds a series of runs
+FINAL_RUN = "final"  # the last of these, trained on every domain
+
 
 @dataclass(frozen=True)
 class RunDirectory:
@@ -233,10 +236,25 @@ class RunDirectory:
         try:
             return file.read_bytes()
         except OSError as error:
+            self._refuse_series(error)
             raise CheckpointError(
                 f"Expected '{self.path}' to be a run directory with a file '{file.name}', but it could not be read "
                 f"({error.strerror}). Name a folder that ltds has trained in."
             ) from error
+
+    def _refuse_series(self, error: OSError) -> None:
+        """Say where the model of a series is: people name the folder that they trained in."""
+        if self.exists or not (self.path / SERIES_FILE).is_file():
+            return
+        final = RunDirectory(self.path / FINAL_RUN)
+        if final.done:
+            message = f"Its model is '{final.path}': name that folder."
+        else:
+            message = f"Its model will be '{final.path}', which is not trained yet. Resume the series first."
+        raise CheckpointError(
+            f"Expected '{self.path}' to be a run directory, but it holds a series of runs. {message}",
+            resume=None if final.done else self.path,
+        ) from error
 
     def _json(self, file: Path) -> dict[str, Any]:
         content = self._read(file)

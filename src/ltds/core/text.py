@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,11 @@ _COMMANDS |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A,
 def inert(text: str) -> str:
     """The text with control characters spelled out: a name from a file must not give commands to a terminal."""
     return text.translate(_COMMANDS)
+
+
+def composed(name: str) -> str:
+    """The name in Unicode's form NFC: an accent may be encoded in two ways, and a Mac's files have the other one."""
+    return unicodedata.normalize("NFC", name)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import numpy as np
 from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.core.files import write_json, write_text
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import composed
 from ltds.data.content import fingerprint, sampled_content
 from ltds.data.manifest import Manifest
 from ltds.engine.model import Model
@@ -62,7 +64,9 @@ def evaluate_on(
     """
     if split not in get_args(EvaluatedSplit):
         raise ConfigError(expected("argument 'split'", "'all' or 'test'", f"'{split}'", "Leave it out for all images."))
-    classes = _match_classes(model, manifest)
+    trained = [name for c, name in enumerate(model.classes) if c not in model.task.open_classes]
+    names = _as_in_model(manifest.classes, trained)
+    classes = _match_classes(manifest.name, names, trained)
     own = model.stored.data_checksum in (manifest.identity, manifest.checksum)
     rows = np.arange(len(manifest)) if split == "all" else manifest.test_rows(model.task.held_out if own else None)
     if not len(rows):
@@ -83,7 +87,7 @@ def evaluate_on(
     judged = []
     for item in predictions.predicted:
         row, answer = row_of[item.file], item.answer
-        truth, domain = manifest.classes[manifest.labels[row]], manifest.domains[manifest.domain_ids[row]]
+        truth, domain = names[manifest.labels[row]], manifest.domains[manifest.domain_ids[row]]
         said = (answer.label, answer.classes[0][0], answer.confidence)
         judged.append(Judged(manifest.paths[row], truth, domain, *said, truth in classes["matched"], answer.unknown))
     unknown = model.record.unknown
@@ -101,7 +105,7 @@ def evaluate_on(
         "classes": classes,
         "overall": _numbers(judged),
         "per_domain": {d: _numbers([j for j in judged if j.domain == d]) for d in manifest.domains},
-        "per_class": {c: _numbers([j for j in judged if j.truth == c]) for c in manifest.classes},
+        "per_class": {c: _numbers([j for j in judged if j.truth == c]) for c in names},
     }
     return metrics, judged, predictions
 
@@ -168,28 +172,33 @@ def _share(hits: Iterable[bool]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _match_classes(model: Model, manifest: Manifest) -> dict[str, list[str]]:
+def _as_in_model(classes: Sequence[str], trained: Sequence[str]) -> list[str]:
+    """The classes of a dataset, spelled as the model spells them: an accent in another encoding is no other class."""
+    spelled = {composed(name): name for name in trained}
+    return [name if name in trained else spelled.get(composed(name), name) for name in classes]
+
+
+def _match_classes(dataset: str, classes: Sequence[str], trained: Sequence[str]) -> dict[str, list[str]]:
     """Which classes of the dataset the model knows, which it does not, and which of the model's are not there."""
-    trained = [name for c, name in enumerate(model.classes) if c not in model.task.open_classes]
-    matched = [name for name in manifest.classes if name in trained]
+    matched = [name for name in dict.fromkeys(classes) if name in trained]
     if not matched:
         some = ", ".join(f"'{name}'" for name in trained[:5])
-        got = ", ".join(f"'{name}'" for name in manifest.classes[:5])
+        got = ", ".join(f"'{name}'" for name in classes[:5])
         remedy = "Classes are matched by name: rename those of the dataset."
         rule = f"one with classes that the model knows ({some}, ...)"
-        raise DataError(expected(f"dataset '{manifest.name}'", rule, f"{got}, ...", remedy))
-    extra = [name for name in manifest.classes if name not in trained]
+        raise DataError(expected(f"dataset '{dataset}'", rule, f"{got}, ...", remedy))
+    extra = [name for name in classes if name not in trained]
     alike = {_plain(name): name for name in trained}
     return {
         "matched": matched,
-        "missing": [name for name in trained if name not in manifest.classes],
+        "missing": [name for name in trained if name not in classes],
         "open": extra,
         "spelled_differently": [f"{name} ({alike[_plain(name)]})" for name in extra if _plain(name) in alike],
     }
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\s+_\-]+", " ", name).strip().lower()
+    return re.sub(r"[\s+_\-]+", " ", unicodedata.normalize("NFKC", name)).strip().casefold()
 
 
 def _refuse_training_images(model: Model, manifest: Manifest, files: Sequence[Path]) -> None:

@@ -18,9 +18,15 @@ def trainable_task(manifest: Manifest, held_out: str | None) -> Task:
             f"Expected training images of two classes or more, but the source domains of '{manifest.name}' have only "
             f"'{task.classes[trained[0]]}'. Two classes are needed: add images of another one."
         )
-    if not len(manifest.test_rows(held_out)):
+    tested = manifest.test_rows(held_out)
+    if not len(tested):
         raise DataError(
             f"Expected '{manifest.name}' to have test images, but all of its images are for training and validation. "
             "Mark some with the split 'test' in manifest.csv, so that the outcome can be measured."
+        )
+    if held_out is not None and manifest.domain_index(held_out) not in manifest.domain_ids[tested]:
+        raise DataError(
+            f"Expected the held-out domain '{held_out}' of '{manifest.name}' to have test images, because the outcome "
+            "is measured on them, but it has none. Hold out another domain, or give it images of the split 'test'."
         )
     return task

@@ -11,7 +11,7 @@ import numpy as np
 from ltds.core.config import merge
 from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress
-from ltds.core.runs import RunDirectory
+from ltds.core.runs import SERIES_FILE, RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.recipe_line import recipe_line
@@ -22,7 +22,7 @@ from ltds.planning.facts import hardest_task
 from ltds.planning.feasible import require_trainable
 from ltds.planning.implied import with_implied_names
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
-from ltds.planning.series import FILE, RunSeries, estimated_domains, refuse_series, series_locked
+from ltds.planning.series import RunSeries, estimated_domains, refuse_series, series_locked
 
 Say = Callable[[str], None]
 
@@ -153,7 +153,7 @@ def _say_plan(plan: RunPlan, given: dict[str, Any], runs: int, say: Say) -> None
     for line in plan.lines():
         say(line)
     if runs > 1:
-        say(f"{runs} runs of about {say_duration(plan.seconds / runs)} each; '{FILE}' lists them.")
+        say(f"{runs} runs of about {say_duration(plan.seconds / runs)} each; '{SERIES_FILE}' lists them.")
 
 
 def _folder(manifest: Manifest) -> dict[str, Any]:

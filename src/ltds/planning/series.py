@@ -14,15 +14,13 @@ from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.files import write_json
 from ltds.core.locks import LockedError, locked
 from ltds.core.progress import SILENT, Progress
-from ltds.core.runs import RunDirectory
+from ltds.core.runs import FINAL_RUN, SERIES_FILE, RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve, with_ranks
 from ltds.engine.start import create_run, refuse_existing, resume_run
 from ltds.planning.series_data import require_same_data, series_data
 
-FILE = "series.json"
 FORMAT = 1
-FINAL = "final"
 ESTIMATES = ("full", "one", "none")
 
 
@@ -118,15 +116,15 @@ class RunSeries:
             while name in configs:
                 name += "_"
             configs[name] = _holding_out(config, domain)
-        configs[FINAL] = _holding_out(config, "")
+        configs[FINAL_RUN] = _holding_out(config, "")
         data = series_data(config, manifest)
-        write_json(path / FILE, {"format": FORMAT, "runs": configs, "plan": plan, "data": data})
+        write_json(path / SERIES_FILE, {"format": FORMAT, "runs": configs, "plan": plan, "data": data})
         return cls(path, configs, plan, data)
 
     @classmethod
     def read(cls, path: Path) -> RunSeries:
         try:
-            content = json.loads((path / FILE).read_text(encoding="utf-8"))
+            content = json.loads((path / SERIES_FILE).read_text(encoding="utf-8"))
             runs = {str(name): dict(config) for name, config in content["runs"].items()}
             plan = content.get("plan")  # series from before it was kept have none
             plan = None if plan is None else dict(plan)
@@ -135,14 +133,14 @@ class RunSeries:
                 raise ValueError("another format")
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise CheckpointError(
-                f"Expected '{path / FILE}' to list the runs of a series, but got: {error}. "
+                f"Expected '{path / SERIES_FILE}' to list the runs of a series, but got: {error}. "
                 "Train again in another folder."
             ) from error
         return cls(path, runs, plan, data)
 
     @staticmethod
     def exists_in(path: Path) -> bool:
-        return (path / FILE).is_file()
+        return (path / SERIES_FILE).is_file()
 
     def run(self, name: str) -> RunDirectory:
         return RunDirectory(self.path / name)
@@ -176,7 +174,7 @@ class RunSeries:
                 resume_run(run, progress, trust=trust or (), ranks=ranks)
                 continue
             create_run(run, resolved, manifest, progress, plan=self.plan)
-        return self.run(FINAL)
+        return self.run(FINAL_RUN)
 
 
 def _holding_out(config: RunConfig, domain: str) -> dict[str, Any]:

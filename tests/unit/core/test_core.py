@@ -125,6 +125,19 @@ def test_a_folder_that_is_no_run_says_what_to_type(tmp_path: Path) -> None:
     assert "valid TOML" not in str(caught.value), "one reason, and the right one"
 
 
+def test_the_folder_of_a_series_says_where_its_model_is(tmp_path: Path) -> None:
+    (tmp_path / "series.json").write_text("{}")
+    final = tmp_path / "final"
+    with pytest.raises(CheckpointError, match=f"Its model will be '{final}', which is not trained yet") as caught:
+        RunDirectory(tmp_path).read_config()
+    assert caught.value.resume == tmp_path
+    final.mkdir()
+    RunDirectory(final).mark_done()
+    with pytest.raises(CheckpointError, match=f"a series of runs. Its model is '{final}': name that") as caught:
+        RunDirectory(tmp_path).read_metrics()
+    assert caught.value.resume is None
+
+
 def test_a_corrupt_metrics_file_says_how_to_write_it_again(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.metrics_file.write_text("{broken")

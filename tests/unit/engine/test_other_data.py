@@ -17,7 +17,7 @@ from ltds.core.files import write_json
 from ltds.data.datasets.raw import preview
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
-from ltds.engine.other_data import evaluation_folder
+from ltds.engine.other_data import _as_in_model, _match_classes, evaluation_folder
 from ltds.engine.use import evaluate_elsewhere
 from toy import recorded, toy_session
 
@@ -70,6 +70,15 @@ def site(toy: Manifest, root: Path, domain: str) -> Path:
     """A folder "images" with the test images of a domain, under the names that every site uses."""
     shutil.copytree(toy.root / "images" / "test" / domain, root / "images" / "site")
     return root / "images"
+
+
+def test_classes_match_in_any_encoding_of_accents() -> None:
+    trained = ["caf\u00e9", "nin\u0303o", "tee"]
+    names = _as_in_model(["cafe\u0301", "ni\u00f1o", "\uff34ee", "yak"], trained)
+    assert names == ["caf\u00e9", "nin\u0303o", "\uff34ee", "yak"]
+    found = _match_classes("site", names, trained)
+    assert (found["matched"], found["missing"], found["open"]) == (trained[:2], ["tee"], names[2:])
+    assert found["spelled_differently"] == ["\uff34ee (tee)"]  # a wide T
 
 
 def test_evaluations_on_other_images_never_share_a_folder(toy: Manifest, tmp_path: Path) -> None:

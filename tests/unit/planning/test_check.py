@@ -18,6 +18,7 @@ from ltds.core.errors import DataError
 from ltds.core.rng import numpy_generator
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
+from ltds.engine.trainable import trainable_task
 from ltds.planning.check import run as check_module
 from ltds.planning.check.duplicates import near_duplicates
 from ltds.planning.check.features import probe_rows
@@ -27,6 +28,7 @@ from ltds.planning.check.page import html_page
 from ltds.planning.check.probe import domain_distances, probe_domains
 from ltds.planning.check.text import text_lines
 from ltds.planning.class_texts import FoundEmbeddings
+from ltds.planning.feasible import way_to_train
 
 
 def draw(file: Path, *address: object, tint: tuple[int, int, int] = (0, 0, 0), side: int = 40) -> None:
@@ -97,14 +99,73 @@ def test_trouble_is_found(photos: Path) -> None:
     assert found.tiny == ("day/ant/tiny.png",)
     assert found.extreme == ("night/ant/wide.png",)
     assert found.grey == 1
-    pairs = {frozenset((d.first, d.second)): d.kind for d in found.duplicates}
-    assert pairs[frozenset(("day/ant/1.png", "day/bee/wrong.png"))] == "classes"
-    assert pairs[frozenset(("day/ant/0.png", "night/ant/copy.png"))] in ("domains", "splits")
+    pairs = {frozenset((d.first, d.second)): d.across for d in found.duplicates}
+    assert "classes" in pairs[frozenset(("day/ant/1.png", "day/bee/wrong.png"))]
+    assert "domains" in pairs[frozenset(("day/ant/0.png", "night/ant/copy.png"))]
     assert len(found.problems) >= 4
     text = "\n".join(text_lines(found))
     assert "Problems:" in text
-    assert "'Bee' and 'bee' differ in case or spacing only" in text
+    assert "'Bee' and 'bee' differ in case, spacing or encoding only" in text
     assert max(map(len, text.splitlines())) < 140
+
+
+def test_copies_are_counted_for_everything_that_they_lie_across(tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    copies = ["train/a/cat/0.png", "test/b/cat/0.png"], ["val/a/cat/1.png", "test/b/cat/1.png"]
+    for number, (first, second) in enumerate([*copies, ["train/a/dog/2.png", "train/b/dog/2.png"]]):
+        draw(root / first, number)
+        (root / second).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / first, root / second)
+    found = ltds.check(root)
+    assert sorted(d.across for d in found.duplicates) == [
+        ("domains",),
+        ("splits", "domains"),
+        ("validation", "domains"),
+    ]
+    said = [text.partition(":")[0] for text in found.problems]
+    assert said == [
+        "1 pair of near-identical images lies in training and in test, so the test is too easy",
+        "1 pair of near-identical images lies in validation and in test, so the test is a little too easy",
+        "3 pairs of near-identical images lie in two domains, so a held-out domain would not be new",
+    ]
+    assert {"splits", "domains"} in [set(pair["across"]) for pair in found.to_dict()["near_duplicates"]]
+
+
+def test_unreadable_images_count_nowhere(photos: Path) -> None:
+    before = ltds.check(photos)
+    for name in ("day/zoo/0.png", "night/zoo/0.png", "day/ant/broken.png", "dusk/ant/0.png"):
+        (photos / name).parent.mkdir(parents=True, exist_ok=True)
+        (photos / name).write_bytes(b"not an image")
+    found = ltds.check(photos)
+    same = ("classes", "domains", "counts", "splits", "evidence", "duplicates", "probes", "training", "method_reason")
+    assert {name: getattr(found, name) for name in same} == {name: getattr(before, name) for name in same}
+    assert len(found.unreadable) == 4
+    assert found.problems[0].startswith("4 images cannot be read and would be left out: ")
+    assert found.problems[1:] == [
+        "1 class has no image that can be read: 'zoo'",
+        "1 domain has no image that can be read: 'dusk'",
+    ]
+    assert found.to_dict()["unreadable_classes"] == ["zoo"]
+
+
+def test_a_dataset_with_unreadable_images_cannot_be_trained_on(toy: Manifest, tmp_path: Path) -> None:
+    damaged = replace(toy, root=shutil.copytree(toy.root, tmp_path / "toy"))
+    elk = [damaged.root / toy.paths[row] for row in np.flatnonzero(toy.labels == toy.classes.index("elk"))]
+    for file in elk:
+        file.write_bytes(b"not an image")
+    found = ltds.check(damaged)
+    assert found.images == len(toy) - len(elk)
+    assert found.training is None
+    assert found.problems[0].startswith(f"{len(elk)} images cannot be read, so that a training on this dataset would")
+    assert found.problems[1] == "1 class has no image that can be read: 'elk'"
+
+
+def test_a_class_that_is_unreadable_in_training_only(tmp_path: Path) -> None:
+    for name in ("train/cat/1.png", "val/cat/2.png", "train/dog/3.png", "test/dog/4.png"):
+        draw(tmp_path / "p" / name, name)
+    (tmp_path / "p/train/cat/1.png").write_bytes(b"")
+    with pytest.raises(DataError, match=r"'cat' has validation .*\n- 1 image cannot be read: 'train/cat/1.png'"):
+        ltds.check(tmp_path / "p")
 
 
 def test_json_and_page(photos: Path) -> None:
@@ -235,6 +296,15 @@ def test_too_few_images_for_a_test(toy: Manifest) -> None:
     assert found.training == {"held_out": "ink"}
     assert not any("No image is left" in text for text in found.problems)
     assert any("only a run that holds out a domain can be measured" in finding.text for finding in found.findings)
+
+
+def test_a_domain_without_test_images_is_not_held_out(toy: Manifest) -> None:
+    in_ink = toy.domain_ids == toy.domain_index("ink")
+    untested = replace(toy, split_ids=np.where(in_ink, 0, toy.split_ids))
+    with pytest.raises(DataError, match="the held-out domain 'ink' of 'toy' to have test images, because the outcome"):
+        trainable_task(untested, "ink")
+    trainable_task(replace(untested, whole_held_out=True), "ink")
+    assert way_to_train(untested) == {"held_out": "oil"}
 
 
 def test_no_image_can_be_read(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from operator import ne
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import composed
 from ltds.data.build.images import MakePlan, check_images
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import LINK, first_few
@@ -48,18 +50,19 @@ def build_dataset(
         _require_empty(out)
     plan, left_out = check_images(make_plan, source, damaged, progress)
     new = _manifest(out, plan, left_out, key)
-    if finished and new.checksum != manifest.checksum:
+    if finished and (len(new) != len(manifest) or any(map(ne, _images(new), _images(manifest)))):
         rule, remedy = f"the images that '{out}' was built from", "Name that folder, or build into another folder."
         raise DataError(
             expected(f"argument 'source' ('{source}')", rule, "other names or another number of images", remedy)
         )
     out.mkdir(parents=True, exist_ok=True)
     _link(out / LINK, source)
-    if not finished:
-        if plan.styles:
-            write_style_list(out, _styled(new, plan))
-        extras(out)
-        new.write()
+    if finished:
+        return manifest
+    if plan.styles:
+        write_style_list(out, _styled(new, plan))
+    extras(out)
+    new.write()
     return new
 
 
@@ -93,6 +96,13 @@ def _require_empty(out: Path) -> None:
     if foreign:
         remedy = "Choose another folder, or empty this one."
         raise DataError(expected(f"'{out}'", "a new or empty folder", f"{first_few(foreign)} in it", remedy))
+
+
+def _images(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
+    """Path, class and domain of each row. Not its split: an earlier version may have drawn it in another way."""
+    classes, domains = ([composed(name) for name in names] for names in (manifest.classes, manifest.domains))
+    for path, label, domain in zip(manifest.paths, manifest.labels, manifest.domain_ids, strict=True):
+        yield path, classes[label], domains[domain]
 
 
 def _points_to(link: Path, source: Path) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,21 +28,27 @@ def split_counts(count: int, val: float, test: float, most_test: int = 0) -> tup
 
 
 def draw_splits(
-    labels: NDArray[np.int64], domains: NDArray[np.int64], *, val: float, test: float, seed: int, most_test: int = 0
+    classes: Sequence[str], domains: Sequence[str], *, val: float, test: float, seed: int, most_test: int = 0
 ) -> NDArray[np.int64]:
-    """(N,) the split of each row, drawn separately in each (domain, class) pair.
+    """(N,) the split of each row, drawn separately in each (domain, class) pair. Rows are given by their names.
 
-    A pair's draw depends only on the order of its rows: images added to one pair do not change the others.
+    A pair's draw depends only on its names and on the order of its rows: images, classes and domains that are added do
+    not change the other pairs.
     """
-    splits = np.full(len(labels), TRAIN, dtype=np.int64)
-    pairs = labels * (domains.max(initial=0) + 1) + domains
-    order = np.argsort(pairs, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(pairs[order])) + 1):
-        if not len(rows):
-            continue
-        rng = numpy_generator(seed, "splits", int(domains[rows[0]]), int(labels[rows[0]]))
+    splits = np.full(len(classes), TRAIN, dtype=np.int64)
+    pairs: dict[tuple[str, str], list[int]] = {}
+    for row, pair in enumerate(zip(domains, classes, strict=True)):
+        pairs.setdefault(pair, []).append(row)
+    for (domain, name), rows in pairs.items():
+        rng = numpy_generator(seed, "splits", _number(domain), _number(name))
         val_count, test_count = split_counts(len(rows), val, test, most_test)
         drawn = rng.permutation(rows)
         splits[drawn[:test_count]] = TEST
         splits[drawn[test_count : test_count + val_count]] = VAL
     return splits
+
+
+def _number(name: str) -> int:
+    """A number that stands for a name, the same on every machine; names that are not UTF-8 are refused later."""
+    digest = hashlib.blake2b(name.encode(errors="surrogateescape"), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from ltds.core.config import Fraction
 from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import composed
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import BuildConfig, Plan
 from ltds.data.build.source import (
@@ -129,13 +130,13 @@ def plan_folder(name: str, root: Path, config: FolderConfig, without: Collection
     plan = make_plan(
         name,
         [path for _, path in rows],
-        [names["class"] for names, _ in rows],
-        [names.get("domain", ONE_DOMAIN) for names, _ in rows],
+        [composed(names["class"]) for names, _ in rows],
+        [composed(names.get("domain", ONE_DOMAIN)) for names, _ in rows],
         [split_named(names["split"]) for names, _ in rows] if "split" in levels else None,
         config,
         without,
     )
-    plan.notes = _ignored(root, config)
+    plan.notes += _ignored(root, config)
     return plan
 
 
@@ -186,26 +187,37 @@ def make_plan(
     class_order: tuple[str, ...] | None = None,
     where: str = WHERE,
 ) -> Plan:
-    """A plan from the class, domain and split of each path; without `splits` these are drawn. `without` is left out.
+    """A plan from the class, domain and split of each path; without `splits` these are drawn.
 
-    A class or domain that has lost all its images stays in the plan, so that the error about it names it. `where`: what
-    to do if images are missing.
+    `without` are damaged images, which are left out; so is a class or domain that has no others, with a note. `where`:
+    what to do if images are missing.
     """
-    order = class_order or tuple(sorted(set(classes)))
-    plan = Plan(name, order, tuple(sorted(set(domains))), where)
+    kept = [i for i, path in enumerate(paths) if path not in without]
+    if not kept:
+        remedy = "Copy them again from their source."
+        raise DataError(expected(f"the images of {name}", "readable", f"{len(paths)} that cannot be decoded", remedy))
+    lost_classes, lost_domains = (set(names) - {names[i] for i in kept} for names in (classes, domains))
+    order = tuple(word for word in class_order or sorted(set(classes)) if word not in lost_classes)
+    plan = Plan(name, order, tuple(sorted(set(domains) - lost_domains)), where)
+    plan.notes += [*_lost("class", "classes", lost_classes), *_lost("domain", "domains", lost_domains)]
     plan.whole_held_out = splits is None if config.whole_held_out is None else config.whole_held_out
     labels = {word: i for i, word in enumerate(order)}
     domain_index = {word: i for i, word in enumerate(plan.domains)}
-    kept = [i for i, path in enumerate(paths) if path not in without]
     label_ids = np.array([labels[classes[i]] for i in kept], np.int64)
     domain_ids = np.array([domain_index[domains[i]] for i in kept], np.int64)
     if splits is None:
-        drawn = draw_splits(
-            label_ids, domain_ids, val=config.val, test=config.test, seed=config.seed, most_test=config.most_test
-        )
+        names = ([column[i] for i in kept] for column in (classes, domains))
+        drawn = draw_splits(*names, val=config.val, test=config.test, seed=config.seed, most_test=config.most_test)
         chosen = [SPLITS[i] for i in drawn]
     else:
         chosen = [splits[i] for i in kept]
     for i, label, domain, split in zip(kept, label_ids.tolist(), domain_ids.tolist(), chosen, strict=True):
         plan.add(paths[i], label, domain, split)
     return plan
+
+
+def _lost(one: str, several: str, names: Collection[str]) -> Iterator[str]:
+    """A sentence about classes or domains that were left out, if there are any."""
+    if names:
+        was = f"1 {one} was" if len(names) == 1 else f"{len(names)} {several} were"
+        yield f"{was} left out because none of the images can be decoded: {first_few(sorted(names))}"

@@ -12,10 +12,10 @@ from pydantic import Field, field_validator
 
 from ltds.core.errors import DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import reading, text_lines
+from ltds.core.text import composed, reading, text_lines
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import Plan
-from ltds.data.build.source import digests, find_root, relative_to
+from ltds.data.build.source import digests, find_root, first_few, relative_to
 from ltds.data.datasets.folder import ONE_DOMAIN, DrawConfig, make_plan, split_named
 from ltds.data.manifest import Manifest
 
@@ -94,11 +94,13 @@ def plan_lists(
     _require_all_or_none("domain", [line.domain for line in lines])
     if _require_all_or_none("split", [line.split for line in lines]):
         config.refuse_drawing("the lists give the splits")
-    names, order = _named([line.label for line in lines], classes)
+    names, order = _named([composed(line.label) for line in lines], classes)
     splits = [split_named(line.split) for line in lines if line.split is not None] or None
-    domains = [line.domain or ONE_DOMAIN for line in lines]
+    domains = [composed(line.domain or ONE_DOMAIN) for line in lines]
     where = f"Correct or delete their lines. {WHERE}"
-    return make_plan(name, [line.path for line in lines], names, domains, splits, config, without, order, where)
+    plan = make_plan(name, [line.path for line in lines], names, domains, splits, config, without, order, where)
+    plan.notes += [note for file in files for note in _ignored_columns(file, config)]
+    return plan
 
 
 def _require_all_or_none(what: str, values: Sequence[str | None]) -> bool:
@@ -115,7 +117,7 @@ def read_lines(file: Path, config: ListsConfig, relative: Callable[[str], str | 
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a list of images", "nothing there", "Check the path."))
     named = _from_name(file, config.names)
-    lines = _csv_lines(file, config, named) if file.suffix.lower() == ".csv" else _text_lines(file)
+    lines = _csv_lines(file, config, named) if _is_csv(file) else _text_lines(file)
     for number, line in lines:
         path = relative(line.path)
         if path is None:
@@ -155,12 +157,15 @@ def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Itera
     """Line numbers and lines. `named`: what the file's name says, which need not be in its cells."""
     with reading(file) as stream:
         lines = csv.DictReader(stream)
-        columns = list(lines.fieldnames or [])
-        needed = _needed(file, columns, config)
-        if config.domain in columns and "domain" not in named:
-            needed.append(config.domain)
+        headers = list(lines.fieldnames or [])
+        _require_columns(file, headers, config)
+        lines.fieldnames = [_plain(header) for header in headers]
+        columns = _columns(config)
+        needed = ["path", "label", *_set_columns(config)]
+        if columns["domain"] in lines.fieldnames and "domain" not in named:
+            needed.append("domain")
         for row in lines:
-            empty = [column for column in needed if not (row[column] or "").strip()]
+            empty = [getattr(config, name) for name in needed if not (row[columns[name]] or "").strip()]
             if empty:
                 got, remedy = (
                     f"an empty cell under {', '.join(dict.fromkeys(empty))}",
@@ -168,23 +173,69 @@ def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Itera
                 )
                 raise DataError(expected(f"line {lines.line_num} of '{file}'", "complete", got, remedy))
             # "cat " of a spreadsheet is no other class than "cat"; a file name may have such a blank
-            label, domain, split = (
-                (row.get(name) or "").strip() for name in (config.label, config.domain, config.split)
-            )
-            yield lines.line_num, ListedImage(row[config.path], label, domain or None, split or None)
+            label, domain, split = ((row.get(columns[name]) or "").strip() for name in ("label", "domain", "split"))
+            yield lines.line_num, ListedImage(row[columns["path"]], label, domain or None, split or None)
 
 
-def _needed(file: Path, columns: list[str], config: ListsConfig) -> list[str]:
-    """The columns that the file must have: path, label, and whatever was named by a setting."""
-    needed = [config.path, config.label]
-    needed += [getattr(config, name) for name in ("domain", "split") if name in config.model_fields_set]
-    for column in needed:
-        if column not in columns:
-            what = f"Expected '{file}' to have a column '{column}', but got {', '.join(columns) or 'none'}."
-            raise DataError(
-                f"{what} Name it with the settings path, label, domain or split. {nearest(column, columns)}"
-            )
-    return needed
+def _plain(header: str) -> str:
+    """A column's name as it is compared: "Split" and " split" are "split"."""
+    return header.strip().casefold()
+
+
+def _columns(config: ListsConfig) -> dict[str, str]:
+    """The column of each thing that is read, named as columns are compared."""
+    return {name: _plain(getattr(config, name)) for name in ("path", "label", "domain", "split")}
+
+
+def _set_columns(config: ListsConfig) -> list[str]:
+    """The optional columns that a setting names, which the file must have then."""
+    return [name for name in ("domain", "split") if name in config.model_fields_set]
+
+
+def _require_columns(file: Path, headers: list[str], config: ListsConfig) -> None:
+    """Raise unless the file has path, label, and whatever was named by a setting, and has what is read only once."""
+    found = [_plain(header) for header in headers]
+    for name in ("path", "label", *_set_columns(config)):
+        column = getattr(config, name)
+        if _plain(column) not in found:
+            what = f"Expected '{file}' to have a column '{column}', but got {', '.join(headers) or 'none'}."
+            raise DataError(f"{what} {_column_remedy(column, headers)}")
+    for column in _columns(config).values():
+        same = [header for header in headers if _plain(header) == column]
+        if len(same) > 1:
+            got, remedy = " and ".join(f"'{header}'" for header in same), "Rename or delete all but one of them."
+            raise DataError(expected(f"the columns of '{file}'", f"one for '{column}'", got, remedy))
+
+
+def _column_remedy(column: str, headers: list[str]) -> str:
+    """What to do about a missing column; whoever trains on a list has no settings for its columns."""
+    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(headers) == 1 and separator in headers[0]:
+            return f"Save the file with commas between the columns: these are {name}."
+    return (
+        f"Rename a column to '{column}', or build the dataset with 'ltds data build lists', whose settings path, "
+        f"label, domain and split are the names of the columns. {nearest(column, headers)}"
+    )
+
+
+def _ignored_columns(file: Path, config: ListsConfig) -> Iterator[str]:
+    """A sentence about the columns of a CSV file that nobody reads: one of them may have been meant."""
+    if not _is_csv(file):
+        return
+    named = _from_name(file, config.names)
+    read = {column for name, column in _columns(config).items() if name not in named}
+    with reading(file) as stream:
+        headers = [header.strip() for header in next(csv.reader(stream), [])]
+    ignored = [header for header in headers if header and _plain(header) not in read]
+    if ignored:
+        number = "1 column" if len(ignored) == 1 else f"{len(ignored)} columns"
+        was = "was" if len(ignored) == 1 else "were"
+        names = ", ".join(getattr(config, name) for name in ("path", "label", "domain", "split") if name not in named)
+        yield f"{number} of '{file.name}' {was} ignored: {first_few(ignored)}; those that are read are called {names}"
+
+
+def _is_csv(file: Path) -> bool:
+    return file.suffix.lower() == ".csv"
 
 
 def _named(labels: list[str], classes: Path | None) -> tuple[list[str], tuple[str, ...]]:
@@ -194,7 +245,7 @@ def _named(labels: list[str], classes: Path | None) -> tuple[list[str], tuple[st
     if classes is None:
         order = sorted(distinct, key=int) if numbers else sorted(distinct)
         return labels, tuple(order)
-    names = text_lines(classes)
+    names = [composed(name) for name in text_lines(classes)]
     wrong = sorted(label for label in distinct if not _is_number(label) or int(label) >= len(names))
     if wrong:
         rule = f"numbers from 0 to {len(names) - 1}, as '{classes}' has {len(names)} names"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import composed
 from ltds.data.build.images import damage
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import LINK, digests, images_below
@@ -73,16 +74,18 @@ def read_list(file: Path) -> ListsConfig:
     return config.model_copy(update={"most_test": _most_test(plan, config.test)})
 
 
-def preview(source: Path, *, evaluated_only: bool = False) -> Manifest:
+def preview(source: Path, *, evaluated_only: bool = False, without: Collection[str] = ()) -> Manifest:
     """The dataset that would be built from a folder or a list of images, without writing or decoding anything.
 
-    `evaluated_only`: its classes need no training images.
+    `evaluated_only`: its classes need no training images. `without`: paths of damaged images, which are left out.
     """
     name = dataset_name(source)
     if source.is_file():
-        plan, root = lists.plan_lists(name, source.parent, [source], read_list(source)), source.parent
+        root = source.parent
+        plan = lists.plan_lists(name, root, [source], read_list(source), without=without)
     else:
-        plan, root = folder.plan_folder(name, source, read_folder(source).config), source
+        root = source
+        plan = folder.plan_folder(name, root, read_folder(root).config, without)
     return Manifest(
         root=root,
         name=name,
@@ -119,7 +122,7 @@ def _from_folder(source: Path, progress: Progress) -> Manifest:
         before = {path.removeprefix(f"{LINK}/") for path in built.paths} | set(left_out)
         linked = (built.root / LINK).resolve() == source.resolve()
         same = built.provenance.get("config") == settings and before == set(_used(images, config))
-        return linked and same and not _lacks_repaired(built)
+        return linked and same and not _needs_rebuilding(built)
 
     out = _folder_for(source, images, is_same)
     with _writable(out.parent):
@@ -135,11 +138,13 @@ def _used(images: Sequence[str], config: FolderConfig) -> Iterable[str]:
 def _from_list(file: Path, progress: Progress) -> Manifest:
     config, content = read_list(file), digests([file])
     made_with = {"config": config.model_dump(mode="json"), "lists": content}
+    domains = lists.plan_lists(file.stem, file.parent, [file], config).domains
 
     def is_same(built: Manifest) -> bool:
         linked = (built.root / LINK).resolve() == file.parent.resolve()
         same = all(built.provenance.get(name) == value for name, value in made_with.items())
-        return linked and same and not _lacks_repaired(built)
+        same &= set(map(composed, built.domains)) <= set(domains)  # before, a column "Domain" was not read
+        return linked and same and not _needs_rebuilding(built)
 
     out = _folder_for(file, [*content.values()], is_same)
     with _writable(out.parent):
@@ -176,15 +181,22 @@ def _home_for(source: Path) -> Path:
 
 
 def _is_outdated(out: Path) -> bool:
-    """Whether a dataset is there that lacks repaired images."""
+    """Whether a dataset is there that needs rebuilding."""
     try:
-        return (out / "manifest.json").is_file() and _lacks_repaired(Manifest.read(out))
+        return (out / "manifest.json").is_file() and _needs_rebuilding(Manifest.read(out))
     except DataError:  # the build says what is wrong with it
         return False
 
 
-def _lacks_repaired(built: Manifest) -> bool:
-    """Whether an image that was left out because it was damaged can be decoded now."""
+def _needs_rebuilding(built: Manifest) -> bool:
+    """Whether an image that was left out because it was damaged can be decoded now, or an earlier version erred.
+
+    It kept a domain if all of its images were damaged, and took a name in two encodings for two names.
+    """
+    if len(np.unique(built.domain_ids)) < len(built.domains):
+        return True
+    if any(len(set(map(composed, names))) < len(names) for names in (built.classes, built.domains)):
+        return True
     return any(damage(built.root / LINK / path) is None for path in built.provenance.get("left_out", {}))
 
 

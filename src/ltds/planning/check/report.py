@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from ltds.planning.check.probe import DomainProbe
 
-FORMAT = 1
+FORMAT = 2  # 1: "across" of near-duplicates was one word
 FEW_IMAGES = 30  # a share of fewer images means little: its margin is above 18 points
+Across = Literal["classes", "splits", "validation", "domains"]
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,22 @@ class DomainEvidence:
 
 @dataclass(frozen=True)
 class DuplicatePair:
-    """Two images that are nearly the same, and what makes that matter; "" if nothing does."""
+    """Two images that are nearly the same, and all that makes that matter.
+
+    `across`: "splits" for training and test, "validation" for validation and test, two "domains", two "classes".
+    """
 
     first: str
     second: str
-    kind: Literal["splits", "domains", "classes", ""]
+    across: tuple[Across, ...]
 
 
 @dataclass(frozen=True)
 class DataCheck:
     """The outcome of a check. `counts` (D,C): images of each domain and class, in all splits.
 
+    Numbers are without the `unreadable` images; `unreadable_classes` and `unreadable_domains` have no others.
+    `is_built`: it is a dataset, of which a training leaves nothing out, and not a folder or a list of images.
     `test_only`: domains without training images. `training`: the arguments of a training that these images allow; None
     if they allow none. `method`: the one to start with; "" without any training images.
     """
@@ -76,6 +82,9 @@ class DataCheck:
     notes: tuple[str, ...] = ()
     test_only: tuple[str, ...] = ()
     training: dict[str, str] | None = None
+    unreadable_classes: tuple[str, ...] = ()
+    unreadable_domains: tuple[str, ...] = ()
+    is_built: bool = False
     findings: tuple[Finding, ...] = field(default=())
     verdict: tuple[str, ...] = field(default=())
 
@@ -138,10 +147,14 @@ class DataCheck:
             "looked_at": self.looked_at,
             "shorter_side": self.shorter_side,
             "unreadable": self.unreadable,
+            "unreadable_classes": list(self.unreadable_classes),
+            "unreadable_domains": list(self.unreadable_domains),
             "tiny": list(self.tiny),
             "extreme_aspect": list(self.extreme),
             "grey": self.grey,
-            "near_duplicates": [{"first": d.first, "second": d.second, "across": d.kind} for d in self.duplicates],
+            "near_duplicates": [
+                {"first": d.first, "second": d.second, "across": list(d.across)} for d in self.duplicates
+            ],
             "class_name_variants": [list(group) for group in self.class_variants],
             "domain_name_variants": [list(group) for group in self.domain_variants],
             "held_out": [

@@ -20,7 +20,8 @@ from ltds.planning.check.features import network_features, probe_rows
 from ltds.planning.check.looking import EXTREME, TINY, ImageLooks, look_at
 from ltds.planning.check.names import spelling_variants
 from ltds.planning.check.probe import DomainProbe, domain_distances, probe_domains
-from ltds.planning.check.report import DataCheck, DomainEvidence, DuplicatePair
+from ltds.planning.check.readable import without_unreadable
+from ltds.planning.check.report import Across, DataCheck, DomainEvidence, DuplicatePair
 from ltds.planning.check.words import findings, verdict
 from ltds.planning.choose import choose_method
 from ltds.planning.class_texts import FoundEmbeddings, find_embeddings
@@ -42,17 +43,20 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
     or a Manifest.
     """
     source = "a manifest" if isinstance(data, Manifest) else str(data)
-    manifest = _opened(data, progress)
-    labels, domains = manifest.labels, manifest.domain_ids
-    rows = list(range(len(manifest)))
+    raw = None if isinstance(data, Manifest) or not _is_raw(data) else Path(data)
+    whole = _opened(data, progress)
+    rows = list(range(len(whole)))
     if len(rows) > MOST_IMAGES:
-        rows = probe_rows(rows, (labels * len(manifest.domains) + domains).tolist(), MOST_IMAGES)
-    looks = look_at([manifest.root / manifest.paths[row] for row in rows], rows, progress)
+        rows = probe_rows(rows, (whole.labels * len(whole.domains) + whole.domain_ids).tolist(), MOST_IMAGES)
+    looks = look_at([whole.root / whole.paths[row] for row in rows], rows, progress)
     if not looks.images:
         raise DataError(
             f"Expected '{source}' to hold images that can be read, but got {len(rows)} that cannot: "
             f"{next(iter(looks.unreadable.values()))}. Copy them again from their source."
         )
+    unreadable = {whole.paths[row]: why for row, why in looks.unreadable.items()}
+    manifest, looks = without_unreadable(whole, raw, looks)
+    labels, domains = manifest.labels, manifest.domain_ids
     features, probed, kind = _features(manifest, looks, progress)
     training = way_to_train(manifest)
     method, reason = _method(manifest, training)
@@ -65,7 +69,9 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         splits={split: len(manifest.rows(split)) for split in SPLITS},
         looked_at=len(looks.images),
         shorter_side=int(np.median([min(image.width, image.height) for image in looks.images.values()])),
-        unreadable={manifest.paths[row]: why for row, why in looks.unreadable.items()},
+        unreadable=unreadable,
+        unreadable_classes=tuple(name for name in whole.classes if name not in manifest.classes),
+        unreadable_domains=tuple(name for name in whole.domains if name not in manifest.domains),
         tiny=tuple(manifest.paths[r] for r, i in looks.images.items() if min(i.width, i.height) < TINY),
         extreme=tuple(
             manifest.paths[r]
@@ -82,20 +88,33 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         probed_on=kind,
         method=method,
         method_reason=reason,
-        notes=tuple(manifest.provenance.get("notes", ())),
+        notes=tuple(whole.provenance.get("notes", ())),
         test_only=test_only_domains(manifest),
-        training=training if training is None or is_planned(manifest) else {"method": method, **training},
+        training=_command(manifest, method, training) if raw is not None or not unreadable else None,
+        is_built=raw is None,
     )
     found = replace(found, findings=tuple(findings(found)))
     return replace(found, verdict=tuple(verdict(found)))
+
+
+def _command(manifest: Manifest, method: str, training: dict[str, str] | None) -> dict[str, str] | None:
+    """What to say to train as recommended: with the method's name where training would not choose it by itself."""
+    return training if training is None or is_planned(manifest) else {"method": method, **training}
+
+
+def _is_raw(data: str | Path) -> bool:
+    """Whether this is a folder or a list of images, of which a dataset would be built first."""
+    return str(data) != "bestiary" and holds_images(Path(data))
 
 
 def _opened(data: str | Path | Manifest, progress: Progress) -> Manifest:
     """The dataset, or the one that would be built; without any training images it is for evaluation only."""
     if isinstance(data, Manifest):
         return data
-    raw = str(data) != "bestiary" and holds_images(Path(data))
-    manifest = preview(Path(data), evaluated_only=True) if raw else open_dataset(data, progress, evaluated_only=True)
+    if _is_raw(data):
+        manifest = preview(Path(data), evaluated_only=True)
+    else:
+        manifest = open_dataset(data, progress, evaluated_only=True)
     return replace(manifest, evaluated_only=not len(manifest.rows("train")))  # refuses what only evaluation allows
 
 
@@ -158,19 +177,23 @@ def _probes(
 
 
 def _duplicates(manifest: Manifest, looks: ImageLooks) -> Iterator[DuplicatePair]:
-    test, trained = SPLITS.index("test"), len(manifest.rows("train")) > 0
+    trained = len(manifest.rows("train")) > 0
     for a, b in near_duplicates(looks.images):
-        if manifest.paths[a] == manifest.paths[b]:  # a protocol that tests on training images says so itself
-            continue
-        first, second = manifest.paths[a], manifest.paths[b]
-        if manifest.labels[a] != manifest.labels[b]:
-            yield DuplicatePair(first, second, "classes")
-        elif trained and (manifest.split_ids[a] == test) != (manifest.split_ids[b] == test):
-            yield DuplicatePair(first, second, "splits")
-        elif manifest.domain_ids[a] != manifest.domain_ids[b]:
-            yield DuplicatePair(first, second, "domains")
-        else:
-            yield DuplicatePair(first, second, "")
+        if manifest.paths[a] != manifest.paths[b]:  # a protocol that tests on training images says so itself
+            yield DuplicatePair(manifest.paths[a], manifest.paths[b], tuple(_across(manifest, a, b, trained)))
+
+
+def _across(manifest: Manifest, a: int, b: int, trained: bool) -> Iterator[Across]:
+    """What two images that are nearly the same lie across; splits matter only where something is trained."""
+    splits = {SPLITS[manifest.split_ids[row]] for row in (a, b)}
+    if manifest.labels[a] != manifest.labels[b]:
+        yield "classes"
+    if splits == {"train", "test"}:
+        yield "splits"
+    if splits == {"val", "test"} and trained:
+        yield "validation"
+    if manifest.domain_ids[a] != manifest.domain_ids[b]:
+        yield "domains"
 
 
 def _evidence(manifest: Manifest) -> Iterator[DomainEvidence]:

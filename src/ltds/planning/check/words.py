@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ltds.planning.check.report import FEW_IMAGES, DataCheck, Finding
+from ltds.planning.check.report import FEW_IMAGES, Across, DataCheck, Finding
 
 SHOWN = 4
 STRONG, MODERATE = 0.15, 0.05  # drops of accuracy on an unseen domain
@@ -22,24 +22,22 @@ def findings(check: DataCheck) -> Iterator[Finding]:
 def _problems(check: DataCheck) -> Iterator[str]:
     if check.unreadable:
         names = few([f"{path} ({why})" for path, why in check.unreadable.items()])
-        yield f"{count(len(check.unreadable), 'image')} cannot be read and would be left out: {names}"
+        then = ", so that a training on this dataset would stop" if check.is_built else " and would be left out"
+        yield f"{count(len(check.unreadable), 'image')} cannot be read{then}: {names}"
+    for word, lost in (("class", check.unreadable_classes), ("domain", check.unreadable_domains)):
+        if lost:
+            have = "has" if len(lost) == 1 else "have"
+            names = few([f"'{name}'" for name in lost])
+            yield f"{count(len(lost), word)} {have} no image that can be read: {names}"
     if not check.splits["train"]:
         yield "No image is for training, so nothing can be trained on this data. A trained model can be evaluated on it"
     elif len(check.classes) < 2:
         yield f"There is only one class ('{check.classes[0]}'), but two classes are needed: add images of another one"
-    wordings = {
-        "classes": "pairs of near-identical images carry two different classes, so one label is wrong",
-        "splits": "pairs of near-identical images lie in training and in test, so the test is too easy",
-        "domains": "pairs of near-identical images lie in two domains, so a held-out domain would not be new",
-    }
-    for kind, words in wordings.items():
-        pairs = [f"{d.first} = {d.second}" for d in check.duplicates if d.kind == kind]
-        if pairs:
-            yield f"{len(pairs)} {words}: {few(pairs, 2)}"
+    yield from _copies(check)
     for what, groups in (("classes", check.class_variants), ("domains", check.domain_variants)):
         for group in groups:
             names = " and ".join(f"'{name}'" for name in group)
-            yield f"The {what} {names} differ in case or spacing only: rename them to one name if they are the same"
+            yield f"The {what} {names} differ in case, spacing or encoding only: rename them if they are the same"
     if len(check.test_only) > 1 and check.splits["train"]:
         yield (
             f"{len(check.test_only)} domains have no training images: {few(check.test_only)}. A run can hold out one "
@@ -47,6 +45,20 @@ def _problems(check: DataCheck) -> Iterator[str]:
         )
     if check.splits["train"] and not check.splits["test"] and check.training is None:
         yield "No image is left for a test, so that no model can be measured: add images"
+
+
+def _copies(check: DataCheck) -> Iterator[str]:
+    wordings: dict[Across, tuple[str, str, str]] = {
+        "classes": ("carries", "carry", "two different classes, so one label is wrong"),
+        "splits": ("lies", "lie", "in training and in test, so the test is too easy"),
+        "validation": ("lies", "lie", "in validation and in test, so the test is a little too easy"),
+        "domains": ("lies", "lie", "in two domains, so a held-out domain would not be new"),
+    }
+    for kind, (one, several, words) in wordings.items():
+        pairs = [f"{d.first} = {d.second}" for d in check.duplicates if kind in d.across]
+        if pairs:
+            verb = one if len(pairs) == 1 else several
+            yield f"{count(len(pairs), 'pair')} of near-identical images {verb} {words}: {few(pairs, 2)}"
 
 
 def _cautions(check: DataCheck) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -138,10 +139,32 @@ def test_each_image_is_decoded_once(wards: Path, tmp_path: Path, monkeypatch: py
     assert len(seen) == len(set(seen)) == 38
 
 
-def test_a_class_that_is_damaged_altogether_is_missed(wards: Path, tmp_path: Path) -> None:
-    (wards / "north" / "elk" / "000.png").write_bytes(b"")
-    with pytest.raises(DataError, match="class 'elk' has no image in any split"):
-        folder.build(tmp_path / "d", wards, parse(FolderConfig, {"damaged": "leave-out"}))
+@pytest.mark.parametrize("way", ["folder", "lists"])
+def test_a_class_or_domain_that_is_damaged_altogether_is_left_out(tmp_path: Path, way: str) -> None:
+    source, paths = tmp_path / "p", ["north/cat/1.png", "north/dog/1.png", "north/elk/1.png", "east/cat/1.png"]
+    for path in paths:
+        write_image(source / path)
+    (tmp_path / "list.csv").write_text(
+        "\n".join(["path,class,domain", *(f"{path},{path.split('/')[1]},{path.split('/')[0]}" for path in paths)])
+    )
+
+    def build(out: Path) -> Manifest:
+        if way == "folder":
+            return folder.build(out, source, parse(FolderConfig, {"damaged": "leave-out"}))
+        return lists.build(out, source, [tmp_path / "list.csv"], parse(ListsConfig, {"damaged": "leave-out"}))
+
+    for path in paths[2:]:
+        (source / path).write_bytes(b"")
+    made = build(tmp_path / "d")
+    assert (made.classes, made.domains, made.labels.tolist()) == (("cat", "dog"), ("north",), [0, 1])
+    assert made.provenance["notes"] == [
+        "1 class was left out because none of the images can be decoded: 'elk'",
+        "1 domain was left out because none of the images can be decoded: 'east'",
+    ]
+    for path in paths[:2]:
+        (source / path).write_bytes(b"")
+    with pytest.raises(DataError, match="to be readable, but got 4 that cannot be decoded"):
+        build(tmp_path / "e")
 
 
 def test_names_that_are_no_utf8_are_refused_before_anything_is_written(wards: Path, tmp_path: Path) -> None:
@@ -209,6 +232,23 @@ def test_csv_columns_by_name(wards: Path, tmp_path: Path) -> None:
     file.write_text("\n".join([*lines, "north/cat/003.png,,N,train"]))
     with pytest.raises(DataError, match=r"line 6 of .* complete, but got an empty cell under diagnosis"):
         lists.build(tmp_path / "e", wards, [file], parse(ListsConfig, columns))
+
+
+def test_csv_columns_in_other_cases_and_with_blanks(wards: Path, tmp_path: Path) -> None:
+    file = tmp_path / "scans.csv"
+    rows = ["north/cat/000.png,cat,N,train,3", "north/cat/001.png,cat,N,test,4", "south/dog/000.png,dog,S,train,5"]
+    file.write_text("\n".join(["Path, CLASS,Domain, Split,Age", *rows]))
+    made = lists.build(tmp_path / "d", wards, [file], ListsConfig())
+    assert table(made) == {("N", "cat"): (1, 0, 1), ("S", "dog"): (1, 0, 0)}
+    said = "1 column of 'scans.csv' was ignored: 'Age'; those that are read are called path, class, domain, split"
+    assert made.provenance["notes"] == [said]
+    by_setting = lists.build(tmp_path / "e", wards, [file], ListsConfig(label="age "))
+    assert by_setting.classes == ("3", "4", "5")
+    file.write_text("\n".join(["path,class,Domain,domain ,age", *rows]))
+    with pytest.raises(DataError, match=r"to be one for 'domain', but got 'Domain' and 'domain '\. Rename or delete"):
+        lists.build(tmp_path / "f", wards, [file], ListsConfig())
+    file.write_text("\n".join(["path,class,domain,,", *rows]))  # as spreadsheets write empty columns
+    assert "notes" not in lists.build(tmp_path / "g", wards, [file], ListsConfig()).provenance
 
 
 def test_blanks_around_the_cells_of_a_csv_make_no_other_class(wards: Path, tmp_path: Path) -> None:
@@ -320,13 +360,28 @@ def test_no_split_is_empty_that_need_not_be(count: int, val: float, test: float)
 
 
 def test_draws_of_a_pair_are_its_own() -> None:
-    labels, domains = np.repeat([0, 1], 20), np.tile([0, 1], 20)
-    before = draw_splits(labels, domains, val=0.2, test=0.3, seed=0)
-    after = draw_splits(np.append(labels, [2] * 9), np.append(domains, [1] * 9), val=0.2, test=0.3, seed=0)
-    assert (after[:40] == before).all()
+    classes, domains = ["cat"] * 20 + ["dog"] * 20, ["n", "s"] * 20
+    before = draw_splits(classes, domains, val=0.2, test=0.3, seed=0)
+    more, where = ["ant"] * 9 + ["cat"] * 7, ["n"] * 9 + ["a"] * 7  # a class and a domain that come first
+    after = draw_splits([*more, *classes], [*where, *domains], val=0.2, test=0.3, seed=0)
+    assert (after[16:] == before).all()
     assert np.bincount(before).tolist() == [20, 8, 12]
+    assert len({tuple(before[i : i + 20 : 2]) for i in (0, 1, 20, 21)}) == 4  # each pair has a draw of its own
     assert split_counts(10, 0.0, 0.2) == (0, 2)
     assert split_counts(10, 0.2, 0.0) == (2, 0)
+
+
+def test_a_dataset_with_splits_of_before_is_found_in_a_moved_folder(wards: Path, tmp_path: Path) -> None:
+    made = folder.build(tmp_path / "d", wards, FolderConfig())
+    before = replace(made, split_ids=np.roll(made.split_ids, 1))
+    before.write()
+    wards.rename(tmp_path / "moved")
+    again = folder.build(tmp_path / "d", tmp_path / "moved", FolderConfig(), name="wards")
+    assert again.split_ids.tolist() == before.split_ids.tolist()
+    (tmp_path / "moved" / "north" / "dog").rename(tmp_path / "moved" / "north" / "fox")
+    (tmp_path / "moved").rename(tmp_path / "other")
+    with pytest.raises(DataError, match="other names or another number of images"):
+        folder.build(tmp_path / "d", tmp_path / "other", FolderConfig(), name="wards")
 
 
 def test_files_of_one_name_both_count(tmp_path: Path) -> None:

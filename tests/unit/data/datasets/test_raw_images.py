@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from ltds.data.datasets.opening import ImageFolderError, open_dataset
 from ltds.data.datasets.raw import dataset_name, open_or_build, preview, read_folder
 from ltds.data.decode import FORMATS, decode
 from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 
 
 def write(root: Path, *files: str) -> Path:
@@ -213,6 +216,15 @@ def test_damaged_images_are_left_out_and_named(photos: Path) -> None:
     assert open_or_build(photos).root == made.root
 
 
+def test_a_dataset_with_an_empty_domain_is_built_again(photos: Path) -> None:
+    write(photos, "west/cat/0.png")
+    (photos / "west/cat/0.png").write_bytes(b"")
+    made = open_or_build(photos)
+    assert made.domains == ("north", "south")
+    replace(made, domains=("north", "south", "west")).write()  # as it was built before
+    assert open_or_build(photos).domains == ("north", "south")
+
+
 def test_repaired_images_are_used(photos: Path) -> None:
     damaged = [photos / "north/cat/0.png", photos / "south/cat/0.png"]
     good = [file.read_bytes() for file in damaged]
@@ -266,6 +278,20 @@ def test_names_in_any_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert Manifest.read(made.root).domains == ("север", "اليمن")
 
 
+def test_a_name_in_two_encodings_is_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = "caf\u00e9", "cafe\u0301"  # as on Linux, and as on a Mac
+    photos = write(tmp_path / "p", *many(one, one, 2), *many("b", two, 3), *many(two, "tea", 2))
+    if len(os.listdir(photos)) < 3:
+        pytest.skip("this file system has one encoding only")
+    monkeypatch.chdir(tmp_path)
+    for source in (photos, listed(photos)):
+        made = open_or_build(source)
+        assert (made.classes, made.domains) == ((one, "tea"), ("b", one))
+        assert sum(made.counts(split) for split in SPLITS).tolist() == [[3, 0], [2, 2]]
+        replace(made, classes=(one, two)).write()  # an earlier version had both
+        assert open_or_build(source).classes == (one, "tea")
+
+
 def test_two_images_of_each_class(tmp_path: Path) -> None:
     manifest = preview(write(tmp_path / "p", *many("a", "cat", 2), *many("b", "cat", 2), *many("a", "dog", 1)))
     assert [len(manifest.rows(split)) for split in ("train", "val", "test")] == [3, 0, 2]
@@ -301,6 +327,30 @@ def test_a_dataset_of_a_list_with_other_settings_is_left_alone(photos: Path) -> 
     made = open_or_build(file)
     assert made.root != built.root
     assert open_or_build(file).root == made.root
+
+
+def test_a_dataset_for_which_a_column_was_not_read_is_not_used(photos: Path) -> None:
+    file = listed(photos)
+    file.write_text(file.read_text().replace("domain", "Domain", 1))
+    made = open_or_build(file)
+    assert made.domains == ("north", "south")
+    replace(made, domains=("all",), domain_ids=np.zeros(14, np.int64)).write()  # as it was built before
+    assert open_or_build(file).domains == ("north", "south")
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("path,label,domain", "got path, label, domain. Rename a column to 'class', or build the dataset with 'ltds"),
+        ("path;class;domain", "Save the file with commas between the columns: these are semicolons."),
+        ("path\tclass\tdomain", "Save the file with commas between the columns: these are tabs."),
+    ],
+)
+def test_a_list_with_other_columns_says_what_to_do(tmp_path: Path, header: str, said: str) -> None:
+    (tmp_path / "mine.csv").write_text(f"{header}\n1.png,cat,north\n")
+    for read in (open_or_build, preview):
+        with pytest.raises(DataError, match=re.escape(said)):
+            read(tmp_path / "mine.csv")
 
 
 def test_a_list_has_the_test_images_of_its_folder(tmp_path: Path) -> None:
