@@ -24,9 +24,11 @@ def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassE
     file, hide_open = semantics_file(config, manifest), getattr(config.method, "hide_open_names", False)
     if file is None:
         return None
+    hidden = [task.classes[c] for c in task.open_classes] if hide_open else []
+    known = [name for name in task.classes if name not in hidden]
     of_dataset = not config.semantics.table
     if of_dataset and file.name == ATTRIBUTES:
-        return from_attributes_csv(file, without=[task.classes[c] for c in task.open_classes] if hide_open else ())
+        return from_attributes_csv(file, hidden, known)
     if of_dataset and hide_open and file.stem.startswith("attributes"):
         raise DataError(
             f"Expected attributes in their original scale for method.hide_open_names, but got '{file}'. "

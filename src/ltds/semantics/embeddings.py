@@ -67,6 +67,18 @@ class ClassEmbeddings:
         return cls(table.names, torch.from_numpy(table.values), {"file": Path(file).name, "key": table.key})
 
 
+def rows_without(names: Sequence[str], hidden: Sequence[str], known: Sequence[str]) -> list[int]:
+    """The rows of a table with these names that tell nothing about the hidden classes.
+
+    Spellings differ as `aligned_to` allows. Where two classes differ only in that (HER2+ is known, HER2- hidden), the
+    row that belongs to the known class stays.
+    """
+    rows = [i for i, name in enumerate(names) if name not in hidden]
+    matches = match_names([names[i] for i in rows], known, _plain)
+    kept, spellings = {rows[i] for i in matches if i is not None}, {_plain(name) for name in hidden}
+    return [i for i in rows if i in kept or _plain(names[i]) not in spellings]
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[\s+_\-]+", " ", name).strip().lower()
 

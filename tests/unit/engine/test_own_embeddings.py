@@ -98,3 +98,15 @@ def test_strict_runs_refuse_attributes_that_were_scaled_with_open_classes(own: M
     (folder / "attributes.csv").unlink()
     with pytest.raises(DataError, match=r"Put the attributes themselves into '.*attributes\.csv'"):
         load_embeddings(config, own, own.task("wax"))
+
+
+@pytest.mark.parametrize("spelling", ["fox", "Fox", "fox ", "FOX"])
+def test_hidden_classes_are_hidden_in_any_spelling(own: Manifest, spelling: str) -> None:
+    file, config = own.root / "semantics" / "attributes.csv", toy_config(own, "ltds-hidden-names")
+    wanted = load_embeddings(config, own, own.task("wax"))
+    file.write_text(file.read_text().replace("\nfox,4,0", f"\n{spelling},400,90"))
+    found = load_embeddings(config, own, own.task("wax"))
+    assert wanted is not None
+    assert found is not None
+    assert found.names == wanted.names == own.classes[:5]
+    assert torch.equal(found.vectors, wanted.vectors), "they influence the scale of the attributes"
