@@ -19,7 +19,8 @@ ATTRIBUTES = "attributes.csv"
 def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassEmbeddings | None:
     """The class embeddings of the run, or None for a method that uses none.
 
-    With method.hide_open_names, open classes must not influence even the scale of the attributes.
+    With method.hide_open_names, open classes are left out: they must not influence even the scale of attributes, and
+    a model must not name them.
     """
     file, hide_open = semantics_file(config, manifest), getattr(config.method, "hide_open_names", False)
     if file is None:
@@ -34,7 +35,7 @@ def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassE
             f"Expected attributes in their original scale for method.hide_open_names, but got '{file}'. "
             f"Put the attributes themselves into '{file.with_name(ATTRIBUTES)}': the run scales them."
         )
-    return ClassEmbeddings.from_table(file, key=config.semantics.key or None)
+    return ClassEmbeddings.from_table(file, key=config.semantics.key or None).without(hidden, known)
 
 
 def semantics_file(config: RunConfig, manifest: Manifest) -> Path | None:

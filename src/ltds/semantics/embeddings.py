@@ -56,6 +56,11 @@ class ClassEmbeddings:
             raise DataError(_missing(missing, self.names))
         return ClassEmbeddings(tuple(classes), self.vectors[rows], self.provenance)
 
+    def without(self, hidden: Sequence[str], known: Sequence[str]) -> ClassEmbeddings:
+        """The embeddings without those of the hidden classes; `known`: the other classes of the dataset."""
+        rows = rows_without(self.names, hidden, known)
+        return ClassEmbeddings(tuple(self.names[i] for i in rows), self.vectors[rows], self.provenance)
+
     @classmethod
     def from_table(cls, file: Path, *, names: Sequence[str] | None = None, key: str | None = None) -> ClassEmbeddings:
         """The embeddings in a file of numbers, one row for each class.

@@ -110,3 +110,18 @@ def test_hidden_classes_are_hidden_in_any_spelling(own: Manifest, spelling: str)
     assert found is not None
     assert found.names == wanted.names == own.classes[:5]
     assert torch.equal(found.vectors, wanted.vectors), "they influence the scale of the attributes"
+
+
+def test_hidden_classes_are_not_taken_from_a_table_either(own: Manifest, tmp_path: Path) -> None:
+    file, names = tmp_path / "minilm.npz", (*own.classes[:5], "Fox")
+    write_embeddings(file, ClassEmbeddings(names, torch.rand(6, 5)))
+    table, semantics = ClassEmbeddings.from_table(file), {"table": str(file)}
+    session = toy_session(own, "ltds-hidden-names", semantics=semantics)
+    run = recorded(session, tmp_path / "run")
+    stored = ClassEmbeddings.from_table(run.embeddings_file)
+    assert stored.names == own.classes[:5], "a model could name the open class"
+    assert torch.equal(stored.vectors, table.vectors[:5])
+    assert torch.equal(session.method.semantics.vectors, table.vectors[:5])
+    everything = load_embeddings(toy_config(own, "ltds", semantics=semantics), own, own.task("wax"))
+    assert everything is not None
+    assert everything.names == names
