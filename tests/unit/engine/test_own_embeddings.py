@@ -62,8 +62,9 @@ def test_other_embeddings_make_another_run(own: Manifest, tmp_path: Path) -> Non
     """The same words in another place do not; a run that was stopped is not taken up with others."""
     folder, config = own.root / "semantics", toy_config(own, "ltds")
     before = identity(config, own)
-    places = [folder / "attributes.csv", tmp_path / "moved.csv"]
-    places[1].write_bytes(places[0].read_bytes())
+    places = [tmp_path / "here.csv", tmp_path / "there.csv"]
+    for file in places:
+        file.write_bytes((folder / "attributes.csv").read_bytes())
     named = [toy_config(own, "ltds", semantics={"table": str(file)}) for file in places]
     (same,) = {identity(other, own) for other in named}
     assert same != before, "a named table is not scaled as attributes are"
@@ -76,6 +77,21 @@ def test_other_embeddings_make_another_run(own: Manifest, tmp_path: Path) -> Non
     assert identity(config, own) != before
     with pytest.raises(CheckpointError, match="other"):
         resume_run(run)
+
+
+def test_the_dataset_s_own_attributes_are_the_same_by_name(own: Manifest, tmp_path: Path) -> None:
+    file, copy = own.root / "semantics" / "attributes.csv", tmp_path / "copy.csv"
+    copy.write_bytes(file.read_bytes())
+    by_name = toy_config(own, "ltds", semantics={"table": str(own.root / "semantics" / ".." / "semantics" / file.name)})
+    found = load_embeddings(by_name, own, own.task("wax"))
+    assert found is not None
+    assert torch.equal(found.vectors, loaded(own).vectors)
+    assert identity(by_name, own) == identity(toy_config(own, "ltds"), own)
+    with pytest.raises(ConfigError, match=r"semantics\.key only for a file with several arrays"):
+        load_embeddings(toy_config(own, "ltds", semantics={"table": str(file), "key": "x"}), own, own.task("wax"))
+    other = load_embeddings(toy_config(own, "ltds", semantics={"table": str(copy)}), own, own.task("wax"))
+    assert other is not None
+    assert torch.equal(other.vectors, ClassEmbeddings.from_table(copy).vectors), "another table is taken as it is"
 
 
 def test_a_key_reaches_the_dataset_s_own_table(own: Manifest) -> None:
