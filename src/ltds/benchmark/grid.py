@@ -18,6 +18,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.first_phase import first_phase_of, training_of
 from ltds.engine.identity import identity
+from ltds.engine.new_run import check_new_run
 from ltds.engine.recipe_line import GivenAndConfig, recipe_line
 
 PLAIN = ""  # the name of the only variant, where a grid defines none
@@ -267,6 +268,7 @@ def _resolve(
             try:
                 given = merge(grid.settings, of_method, variant.changes)
                 config = resolve(chosen, given, layer, dataset=manifest, trust=trust)
+                check_new_run(config)
                 if planned is not None:
                     found.cells.append(GridCell(_run_directory(out, config, manifest), config, name))
                 found.runs.setdefault(variant.source, {}).setdefault((name, method), (given, config))

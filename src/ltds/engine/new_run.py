@@ -1,0 +1,16 @@
+"""What a new run is refused for. A run that was started before such a rule existed can be resumed and used."""
+
+from __future__ import annotations
+
+from ltds.core.errors import ConfigError
+from ltds.engine.config import RunConfig
+
+
+def check_new_run(config: RunConfig) -> None:
+    """Refuse settings that do not do what they seem to."""
+    if config.optimizer.backbone_lr_scale == 0:
+        raise ConfigError(
+            "Expected optimizer.backbone_lr_scale to be above 0, but got 0: the statistics of BatchNorm would still "
+            "change, and the inner step of meta-learning would still move the backbone. To keep it as it is, set "
+            "backbone.frozen=4; to keep BatchNorm's statistics only, backbone.batchnorm=fixed."
+        )
