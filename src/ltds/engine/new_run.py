@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ltds.core.errors import ConfigError
 from ltds.engine.config import RunConfig
+from ltds.nn.mixstyle import MixStyleSettings, require_learning_stages
 
 
 def check_new_run(config: RunConfig) -> None:
@@ -14,3 +15,6 @@ def check_new_run(config: RunConfig) -> None:
             "change, and the inner step of meta-learning would still move the backbone. To keep it as it is, set "
             "backbone.frozen=4; to keep BatchNorm's statistics only, backbone.batchnorm=fixed."
         )
+    mixstyle = getattr(config.method, "mixstyle", None)
+    if isinstance(mixstyle, MixStyleSettings) and mixstyle.p:
+        require_learning_stages(mixstyle, config.backbone.frozen)

@@ -22,6 +22,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"optimizer": {"backbone_lr_scale": 0.0}},
         r"backbone_lr_scale to be above 0, .* set backbone\.frozen=4; .* backbone\.batchnorm=fixed",
     ),
+    "frozen stages mixed": (
+        {
+            "method": {"mixstyle": {"p": 0.5, "stages": [1]}},
+            "backbone": {"name": "resnet10", "weights": "resnet10.pth", "frozen": 1},
+        },
+        r"method\.mixstyle\.stages to be stages that learn, from 2 on with backbone\.frozen=1",
+    ),
 }
 
 
