@@ -18,3 +18,8 @@ def check_new_run(config: RunConfig) -> None:
     mixstyle = getattr(config.method, "mixstyle", None)
     if isinstance(mixstyle, MixStyleSettings) and mixstyle.p:
         require_learning_stages(mixstyle, config.backbone.frozen)
+    if config.averaging.name == "swad" and config.schedule.keep == "last":
+        raise ConfigError(
+            "Expected schedule.keep=best with averaging.name=swad, which keeps the mean over a window of steps, but "
+            "got 'last'. Leave schedule.keep out, or use averaging.name=ema."
+        )

@@ -22,6 +22,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"optimizer": {"backbone_lr_scale": 0.0}},
         r"backbone_lr_scale to be above 0, .* set backbone\.frozen=4; .* backbone\.batchnorm=fixed",
     ),
+    "last weights of swad": (
+        {"averaging": "swad", "schedule": {"keep": "last"}},
+        r"Expected schedule\.keep=best with averaging\.name=swad, .* but got 'last'",
+    ),
     "frozen stages mixed": (
         {
             "method": {"mixstyle": {"p": 0.5, "stages": [1]}},
