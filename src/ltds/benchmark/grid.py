@@ -18,7 +18,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.first_phase import first_phase_of, training_of
 from ltds.engine.identity import identity
-from ltds.engine.new_run import check_new_run
+from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import GivenAndConfig, recipe_line
 
 PLAIN = ""  # the name of the only variant, where a grid defines none
@@ -270,6 +270,7 @@ def _resolve(
                 config = resolve(chosen, given, layer, dataset=manifest, trust=trust)
                 check_new_run(config)
                 if planned is not None:
+                    check_new_run_on(manifest, config)
                     found.cells.append(GridCell(_run_directory(out, config, manifest), config, name))
                 found.runs.setdefault(variant.source, {}).setdefault((name, method), (given, config))
             except LtdsError as error:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from ltds.core.config import parse
 from ltds.core.errors import ConfigError
+from ltds.data.datasets import find_recipe
+from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
+from ltds.engine.settings import Augmentation
 from ltds.nn.mixstyle import MixStyleSettings, require_learning_stages
 
 
@@ -22,4 +26,17 @@ def check_new_run(config: RunConfig) -> None:
         raise ConfigError(
             "Expected schedule.keep=best with averaging.name=swad, which keeps the mean over a window of steps, but "
             "got 'last'. Leave schedule.keep out, or use averaging.name=ema."
+        )
+
+
+def check_new_run_on(manifest: Manifest, config: RunConfig) -> None:
+    """Refuse settings that have no effect on this dataset; after a plan, which may add what they need."""
+    data, frozen = config.data, config.backbone.frozen
+    recipe = find_recipe(manifest).settings.get("data", {}).get("augmentation", {})
+    usual = (Augmentation(), parse(Augmentation, recipe))
+    if frozen and data.cached_variants == 1 and data.augmentation not in usual:
+        raise ConfigError(
+            f"Expected data.augmentation to be left out with backbone.frozen={frozen} and data.cached_variants=1, but "
+            f"got other settings ({data.augmentation}): only the plain image is computed, without augmentation. Set "
+            "data.cached_variants=4, for example, for three augmented variants of each training image."
         )

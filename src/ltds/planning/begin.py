@@ -14,7 +14,7 @@ from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
-from ltds.engine.new_run import check_new_run
+from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import recipe_line
 from ltds.engine.start import create_run
 from ltds.planning.choices import RunPlan
@@ -57,6 +57,7 @@ def begin_run(
         say(line)
     say(describe_test(manifest, held_out, domains))
     plan, config = _plan(manifest, given, settled, domains, budget, progress, say)
+    check_new_run_on(manifest, config)
     _say_plan(plan, given, len(domains) + 1, say)
     if line := recipe_line(manifest, (given, config)):
         say(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ from ltds.benchmark.grid import Grid, cells_of
 from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.engine.config import resolve
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
+from ltds.engine.new_run import check_new_run_on
 from ltds.engine.start import create_run, resume_run
 from ltds.planning.begin import begin_run
 from toy import recorded, toy_config, toy_session
 
+FROZEN = {"name": "resnet10", "weights": "resnet10.pth", "frozen": 1}  # no such file: nothing is read before
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "fixed backbone": (
         {"optimizer": {"backbone_lr_scale": 0.0}},
@@ -29,7 +33,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "frozen stages mixed": (
         {
             "method": {"mixstyle": {"p": 0.5, "stages": [1]}},
-            "backbone": {"name": "resnet10", "weights": "resnet10.pth", "frozen": 1},
+            "backbone": FROZEN,
         },
         r"method\.mixstyle\.stages to be stages that learn, from 2 on with backbone\.frozen=1",
     ),
@@ -56,3 +60,27 @@ def test_runs_of_before_are_resumed_and_loaded(toy: Manifest, tmp_path: Path) ->
     train(session, run, stop_after=1)
     resume_run(run)
     assert load_model(run.path).classes == toy.classes
+
+
+def test_augmentation_of_frozen_stages_needs_variants(toy: Manifest, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"data": {"augmentation": {"flip": 0.0}}, "backbone": FROZEN}
+    message = r"data\.augmentation to be left out with backbone\.frozen=1 and data\.cached_variants=1, .*flip=0\.0"
+    with pytest.raises(ConfigError, match=message):
+        create_run(RunDirectory(tmp_path / "run"), toy_config(toy, **settings), toy)
+    grid = Grid(data="toy", methods=("agg",), settings=settings)
+    with pytest.raises(ConfigError, match=message):
+        cells_of(grid, tmp_path, lambda _: toy)
+    planned = {"agg": {"data": {"cached_variants": 4}}}
+    assert len(cells_of(grid, tmp_path, lambda _: toy, plan=lambda *_: planned)) == 9, "a plan adds variants"
+    assert not any(tmp_path.iterdir())
+
+
+def test_augmentation_of_a_recipe_is_left_alone(toy: Manifest) -> None:
+    """It is for whole networks."""
+    bestiary, layer = replace(toy, name="bestiary"), {"backbone": FROZEN, "data": {"root": str(toy.root)}}
+    config = resolve(layer, dataset=bestiary)
+    assert config.data.augmentation.scale == (0.5, 1.0)
+    check_new_run_on(bestiary, config)
+    check_new_run_on(toy, toy_config(toy, backbone=FROZEN))
+    with pytest.raises(ConfigError, match=r"data\.augmentation to be left out"):
+        check_new_run_on(bestiary, resolve(layer, {"data": {"augmentation": {"flip": 0.0}}}, dataset=bestiary))
