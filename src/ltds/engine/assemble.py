@@ -34,7 +34,7 @@ from ltds.engine.session import Session
 from ltds.engine.swad import WeightWindow
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.engine.threads import use_threads
-from ltds.engine.trainable import trainable_task
+from ltds.engine.trainable import has_known_validation, trainable_task
 from ltds.methods.base import Method, Phase
 from ltds.nn.precision import Precision, compute_in
 from ltds.nn.sharing import BackboneSharing
@@ -98,8 +98,7 @@ def assemble(
 def _average(config: RunConfig, manifest: Manifest, task: Task) -> WeightAverage | WeightWindow:
     if config.averaging.name != "swad":
         return WeightAverage(config.averaging)
-    rows = np.concatenate([manifest.rows("val", source) for source in task.sources])
-    if np.isin(manifest.labels[rows], task.open_classes).all():
+    if not has_known_validation(manifest, task):
         raise DataError(
             "Expected validation images of known classes in the source domains for averaging.name=swad, which chooses "
             "its window on them, but got none. Mark some training images with the split 'val' in manifest.csv, or use "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ltds.core.config import parse
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, DataError
 from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.settings import Augmentation
+from ltds.engine.trainable import has_known_validation
 from ltds.nn.mixstyle import MixStyleSettings, require_learning_stages
 
 
@@ -39,4 +40,11 @@ def check_new_run_on(manifest: Manifest, config: RunConfig) -> None:
             f"Expected data.augmentation to be left out with backbone.frozen={frozen} and data.cached_variants=1, but "
             f"got other settings ({data.augmentation}): only the plain image is computed, without augmentation. Set "
             "data.cached_variants=4, for example, for three augmented variants of each training image."
+        )
+    patience = config.schedule.patience
+    if patience and not has_known_validation(manifest, manifest.task(data.held_out or None)):
+        raise DataError(
+            f"Expected validation images of known classes in the source domains for schedule.patience={patience}, "
+            "which ends a phase by their accuracy, but got none. Mark some training images with the split 'val' in "
+            "manifest.csv, or leave schedule.patience out."
         )

@@ -24,3 +24,9 @@ def trainable_task(manifest: Manifest, held_out: str | None) -> Task:
             "Mark some with the split 'test' in manifest.csv, so that the outcome can be measured."
         )
     return task
+
+
+def has_known_validation(manifest: Manifest, task: Task) -> bool:
+    """Whether the source domains have validation images of known classes."""
+    rows = np.concatenate([manifest.rows("val", source) for source in task.sources])
+    return not np.isin(manifest.labels[rows], task.open_classes).all()

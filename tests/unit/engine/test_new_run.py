@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ltds.benchmark.grid import Grid, cells_of
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, DataError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 from ltds.engine.config import resolve
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
@@ -84,3 +86,16 @@ def test_augmentation_of_a_recipe_is_left_alone(toy: Manifest) -> None:
     check_new_run_on(toy, toy_config(toy, backbone=FROZEN))
     with pytest.raises(ConfigError, match=r"data\.augmentation to be left out"):
         check_new_run_on(bestiary, resolve(layer, {"data": {"augmentation": {"flip": 0.0}}}, dataset=bestiary))
+
+
+def test_patience_needs_validation_images_of_known_classes(toy: Manifest, tmp_path: Path) -> None:
+    config = toy_config(toy, schedule={"patience": 1})
+    check_new_run_on(toy, config)
+    val, fox = SPLITS.index("val"), toy.classes.index("fox")
+    none = replace(toy, split_ids=np.where(toy.split_ids == val, SPLITS.index("test"), toy.split_ids))
+    only_open = replace(none, split_ids=np.where((toy.labels == fox) & (toy.domain_ids == 0), val, none.split_ids))
+    for manifest in (none, only_open):
+        with pytest.raises(DataError, match=r"validation images of known classes .* for schedule\.patience=1"):
+            create_run(RunDirectory(tmp_path / "run"), config, manifest)
+    assert not any(tmp_path.iterdir())
+    check_new_run_on(none, toy_config(toy))
