@@ -18,6 +18,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.first_phase import first_phase_of, training_of
 from ltds.engine.identity import identity
+from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import GivenAndConfig, recipe_line
 
 PLAIN = ""  # the name of the only variant, where a grid defines none
@@ -291,7 +292,9 @@ def _resolve(
             try:
                 given = merge(grid.settings, of_method, variant.changes)
                 config = resolve(chosen.layer if chosen else {}, given, layer, dataset=manifest, trust=trust)
+                check_new_run(config)
                 if planned is not None:
+                    check_new_run_on(manifest, config)
                     record = chosen.without(given).to_dict() if chosen else None
                     found.cells.append(GridCell(_run_directory(out, config, manifest), config, name, plan=record))
                 found.runs.setdefault(variant.source, {}).setdefault((name, method), (given, config))

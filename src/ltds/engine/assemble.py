@@ -19,7 +19,7 @@ from ltds.data.loading import Loader
 from ltds.data.manifest import Manifest
 from ltds.data.sampling import ClassBalanced, DomainBalanced, Sampler
 from ltds.data.transforms import EvalTransform, TrainTransform
-from ltds.engine.averaging import WeightAverage
+from ltds.engine.averaging import WeightAverage, statistics_of
 from ltds.engine.build import build_method
 from ltds.engine.compiling import compile_backbones
 from ltds.engine.config import RunConfig
@@ -34,7 +34,7 @@ from ltds.engine.session import Session
 from ltds.engine.swad import WeightWindow
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.engine.threads import use_threads
-from ltds.engine.trainable import trainable_task
+from ltds.engine.trainable import has_known_validation, trainable_task
 from ltds.methods.base import Method, Phase
 from ltds.nn.precision import Precision, compute_in
 from ltds.nn.sharing import BackboneSharing
@@ -82,7 +82,7 @@ def assemble(
         inputs=inputs,
         method=method,
         optimizer=build_optimizer(method, config.optimizer),
-        average=_average(config, manifest, task),
+        average=_average(config, manifest, task, method),
         phases=phases,
         loaders=tuple(_loader(config, manifest, task, inputs, device, method, s.phase, ranks) for s in phases),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
@@ -95,17 +95,17 @@ def assemble(
     )
 
 
-def _average(config: RunConfig, manifest: Manifest, task: Task) -> WeightAverage | WeightWindow:
+def _average(config: RunConfig, manifest: Manifest, task: Task, method: Method) -> WeightAverage | WeightWindow:
+    copied = statistics_of(method)
     if config.averaging.name != "swad":
-        return WeightAverage(config.averaging)
-    rows = np.concatenate([manifest.rows("val", source) for source in task.sources])
-    if np.isin(manifest.labels[rows], task.open_classes).all():
+        return WeightAverage(config.averaging, copied)
+    if not has_known_validation(manifest, task):
         raise DataError(
             "Expected validation images of known classes in the source domains for averaging.name=swad, which chooses "
             "its window on them, but got none. Mark some training images with the split 'val' in manifest.csv, or use "
             "averaging.name=ema."
         )
-    return WeightWindow(config.averaging)
+    return WeightWindow(config.averaging, copied)
 
 
 def _loader(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -11,16 +11,21 @@ from torch import Tensor, nn
 
 from ltds.engine.phases import ScheduledPhase
 from ltds.engine.settings import AveragingSettings
+from ltds.stats.covariance import OnlineCovariance
+from ltds.stats.prototypes import Prototypes
+
+STATISTICS = (Prototypes, OnlineCovariance)
+"""What these modules store describes training images and is an average already: it is no weight."""
 
 
 class WeightAverage:
     """The averaged parameters and buffers of a method; empty until a phase reaches `averaging.start`.
 
-    Integer and boolean buffers cannot be averaged: they are copied.
+    Integer and boolean buffers cannot be averaged: they are copied. So are those in `copied`.
     """
 
-    def __init__(self, settings: AveragingSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: AveragingSettings, copied: Collection[str] = ()) -> None:
+        self.settings, self.copied = settings, frozenset(copied)
         self.tensors: dict[str, Tensor] = {}
 
     def update(self, method: nn.Module, scheduled: ScheduledPhase, step: int) -> None:
@@ -31,7 +36,7 @@ class WeightAverage:
         if not self.tensors:
             self.tensors = {name: value.clone() for name, value in state.items()}
             return
-        floats = [name for name, value in state.items() if value.is_floating_point()]
+        floats = [name for name, value in state.items() if value.is_floating_point() and name not in self.copied]
         torch._foreach_lerp_(
             [self.tensors[name] for name in floats], [state[name] for name in floats], 1 - self.settings.decay
         )
@@ -72,6 +77,12 @@ def with_weights(method: nn.Module, weights: dict[str, Tensor]) -> Iterator[None
 def weights_of(method: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers by name; they share memory with the method's."""
     return {name: value.detach() for name, value in method.state_dict().items()}
+
+
+def statistics_of(method: nn.Module) -> frozenset[str]:
+    """The names of a method's prototypes and covariances, which averages of weights take over as they are."""
+    modules = [(name, module) for name, module in method.named_modules() if isinstance(module, STATISTICS)]
+    return frozenset(f"{name}.{buffer}" for name, module in modules for buffer in module.state_dict())
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from ltds.core.added import as_before
 from ltds.core.files import sha256
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
-from ltds.engine.semantics import semantics_checksum
+from ltds.engine.semantics import names_other_table, semantics_checksum
 
 # Settings of [run] that say how a run is computed and what is written, not what it computes.
 HOW = (
@@ -48,9 +48,8 @@ def identity(config: RunConfig, manifest: Manifest) -> str:
     weights = Path(settings["backbone"]["weights"])
     if weights.is_file():  # otherwise the name of weights that come with a package
         settings["backbone"]["weights"] = file_content(weights)
-    settings["semantics"]["table"] = bool(
-        settings["semantics"]["table"]
-    )  # a dataset's attributes are scaled on reading
+    # The content of the file counts, not its path; and a dataset's own attributes are scaled on reading.
+    settings["semantics"]["table"] = names_other_table(config, manifest)
     for group in settings:
         for name in [name for name, value in settings[group].items() if as_before(f"{group}.{name}", value)]:
             del settings[group][name]

@@ -19,20 +19,29 @@ ATTRIBUTES = "attributes.csv"
 def load_embeddings(config: RunConfig, manifest: Manifest, task: Task) -> ClassEmbeddings | None:
     """The class embeddings of the run, or None for a method that uses none.
 
-    With method.hide_open_names, open classes must not influence even the scale of the attributes.
+    With method.hide_open_names, open classes are left out: they must not influence even the scale of attributes, and
+    a model must not name them.
     """
     file, hide_open = semantics_file(config, manifest), getattr(config.method, "hide_open_names", False)
     if file is None:
         return None
-    of_dataset = not config.semantics.table
+    hidden = [task.classes[c] for c in task.open_classes] if hide_open else []
+    known = [name for name in task.classes if name not in hidden]
+    of_dataset = not names_other_table(config, manifest)
     if of_dataset and file.name == ATTRIBUTES:
-        return from_attributes_csv(file, without=[task.classes[c] for c in task.open_classes] if hide_open else ())
+        return from_attributes_csv(file, hidden, known)
     if of_dataset and hide_open and file.stem.startswith("attributes"):
         raise DataError(
             f"Expected attributes in their original scale for method.hide_open_names, but got '{file}'. "
             f"Put the attributes themselves into '{file.with_name(ATTRIBUTES)}': the run scales them."
         )
-    return ClassEmbeddings.from_table(file, key=config.semantics.key or None)
+    return ClassEmbeddings.from_table(file, key=config.semantics.key or None).without(hidden, known)
+
+
+def names_other_table(config: RunConfig, manifest: Manifest) -> bool:
+    """Whether the settings name a file other than the dataset's own attributes: it is taken as it is, not scaled."""
+    table = config.semantics.table
+    return bool(table) and Path(table).resolve() != (manifest.root / "semantics" / ATTRIBUTES).resolve()
 
 
 def semantics_file(config: RunConfig, manifest: Manifest) -> Path | None:
@@ -46,7 +55,7 @@ def semantics_file(config: RunConfig, manifest: Manifest) -> Path | None:
             )
         return None
     file = Path(given.table) if given.table else _dataset_table(manifest.root / "semantics", config.method_name)
-    if given.key and not given.table and file.name == ATTRIBUTES:
+    if given.key and file.name == ATTRIBUTES and not names_other_table(config, manifest):
         raise ConfigError(f"Expected semantics.key only for a file with several arrays, but '{file}' is one table.")
     return file
 

@@ -75,7 +75,7 @@ class OptimizerSettings(Settings):
     betas: tuple[ShareBelowOne, ShareBelowOne] = Field((0.9, 0.999), description="decay rates of adamw's two moments")
     weight_decay: NonNegativeFloat = Field(1e-4, description="weight decay; decoupled from the gradient for adamw")
     backbone_lr_scale: NonNegativeFloat = Field(
-        1.0, description="factor on the learning rate of the backbone, e.g. 0.1 for a pretrained one"
+        1.0, description="factor on the learning rate of the backbone, e.g. 0.1 for a pretrained one; not 0"
     )
     clip_norm: NonNegativeFloat = Field(0.0, description="largest norm of the gradient; 0: no clipping")
 

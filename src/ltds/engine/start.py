@@ -16,6 +16,7 @@ from ltds.engine.config import RunConfig, as_stored, resolve, with_ranks
 from ltds.engine.environment import describe_environment
 from ltds.engine.first_phase import adopt_first_phase
 from ltds.engine.loop import train
+from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.precision import recorded_precision, with_precision
 from ltds.engine.same_images import KEY, image_content, require_same_images
 from ltds.engine.semantics import semantics_checksum
@@ -38,6 +39,8 @@ def create_run(
     `plan`: which settings were chosen for the user, and why; it is kept in plan.json. `first_phase`: a run that may
     have trained the first phase of this one already.
     """
+    check_new_run(config)
+    check_new_run_on(manifest, config)
     with run.locked():
         refuse_existing(run)
         with team_for(config) as team:

@@ -4,13 +4,15 @@ Algorithm 1 of the paper with one validation an epoch. E_i is the validation los
 the first epoch s whose loss is the smallest of E_s .. E_{s+Ns-1}. It ends before the first Ne epochs in a row whose
 losses are all above (1 + r) times the mean of E_s .. E_{s+Ns-1}, or with the phase. The result is the mean of the
 weights after every step of the window; BatchNorm's statistics are then estimated for it (engine/batchnorm.py).
+E_i is plain cross-entropy of the logits for every method. The authors of a method whose training loss is adjusted to
+class counts (bsce, ltds) might adjust it here, too, which could choose another window.
 The authors' code differs in two ways: it also takes in epochs just before s whose losses are not above that limit, and
 at the end of training it leaves out the last epochs if they are above it, even if they are fewer than Ne.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -29,10 +31,11 @@ Weights = dict[str, Tensor]
 
 @dataclass
 class MeanWeights:
-    """The mean of `count` sets of weights; integer and boolean buffers are those of the last set."""
+    """The mean of `count` sets of weights; integer and boolean buffers, and those in `copied`, are of the last set."""
 
     count: int = 0
     weights: Weights = field(default_factory=dict)
+    copied: frozenset[str] = frozenset()
 
     def add(self, weights: Mapping[str, Tensor], count: int = 1) -> None:
         """Take in `count` more sets of weights, of which these are the mean."""
@@ -41,7 +44,7 @@ class MeanWeights:
             self.weights = {name: value.clone() for name, value in weights.items()}
             return
         for name, value in weights.items():
-            if value.is_floating_point():
+            if value.is_floating_point() and name not in self.copied:
                 self.weights[name].lerp_(value, count / self.count)
             else:
                 self.weights[name].copy_(value)
@@ -52,18 +55,22 @@ class WeightWindow:
 
     `epoch` averages the steps since the last validation, `pending` are epochs that may belong to the window, with their
     losses, and `window` is what certainly belongs to it. `limit`: the loss above which an epoch counts as too high.
+    `copied`: names of buffers that are not averaged.
     """
 
-    def __init__(self, settings: AveragingSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: AveragingSettings, copied: Collection[str] = ()) -> None:
+        self.settings, self.copied = settings, frozenset(copied)
         self.clear()
 
     def clear(self) -> None:
         """Forget everything: a new phase has its own window."""
-        self.epoch, self.window = MeanWeights(), MeanWeights()
+        self.epoch, self.window = self._mean(), self._mean()
         self.pending: list[tuple[float, MeanWeights]] = []
         self.limit = float("nan")
         self.ended = False
+
+    def _mean(self, count: int = 0, weights: Weights | None = None) -> MeanWeights:
+        return MeanWeights(count, weights or {}, self.copied)
 
     def update(self, method: nn.Module, scheduled: ScheduledPhase, step: int) -> None:
         """Take in the weights after a step."""
@@ -75,7 +82,7 @@ class WeightWindow:
         if self.ended:
             return
         self.pending.append((loss, self.epoch))
-        self.epoch = MeanWeights()
+        self.epoch = self._mean()
         if self.window.count:
             self._continue()
         elif len(self.pending) == self.settings.start_patience:
@@ -106,7 +113,7 @@ class WeightWindow:
         """The mean over the window, at the end of a phase; None where no epoch could start one."""
         if not self.window.count:
             return None
-        mean = MeanWeights()
+        mean = self._mean()
         mean.add(self.window.weights, self.window.count)
         for _, epoch in self.pending:
             mean.add(epoch.weights, epoch.count)
@@ -146,11 +153,11 @@ class WeightWindow:
         self.limit, ended, *counts = state["numbers"].tolist()
         self.ended = bool(ended)
         self.epoch, self.window = (
-            MeanWeights(int(count), _part(state, name))
+            self._mean(int(count), _part(state, name))
             for name, count in zip(("epoch", "window"), counts[:2], strict=True)
         )
         pairs = list(zip(counts[2::2], counts[3::2], strict=True))
-        self.pending = [(loss, MeanWeights(int(n), _part(state, f"pending{i}"))) for i, (loss, n) in enumerate(pairs)]
+        self.pending = [(loss, self._mean(int(n), _part(state, f"pending{i}"))) for i, (loss, n) in enumerate(pairs)]
 
 
 def validation_loss(table: PredictionTable, task: Task) -> float:

@@ -30,3 +30,9 @@ def trainable_task(manifest: Manifest, held_out: str | None) -> Task:
             "is measured on them, but it has none. Hold out another domain, or give it images of the split 'test'."
         )
     return task
+
+
+def has_known_validation(manifest: Manifest, task: Task) -> bool:
+    """Whether the source domains have validation images of known classes."""
+    rows = np.concatenate([manifest.rows("val", source) for source in task.sources])
+    return not np.isin(manifest.labels[rows], task.open_classes).all()

@@ -53,7 +53,11 @@ class DamlConfig(Settings):
     warmup: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.0, description="Share of the run that trains one network on all domains, which is then copied to all networks"
     )
-    lr_scale_after_warmup: PositiveFloat = Field(0.1, description="Factor on the learning rate after the warm-up")
+    lr_scale_after_warmup: PositiveFloat = Field(
+        0.1,
+        description="Factor on the learning rate after the warm-up. Both phases have a constant rate: with a warm-up, "
+        "schedule.decay, milestones and gamma have no effect",
+    )
     joint_forward: bool = Field(False, description="All domains in one forward pass, so BatchNorm sees them mixed")
     only_known_classes: bool = Field(
         False, description="No outputs for classes without training images, as in the original (six for PACS-ODG)"

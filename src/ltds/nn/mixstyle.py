@@ -25,7 +25,7 @@ class MixStyleSettings(Settings):
 
     p: Fraction = Field(0.0, description="probability of mixing after a stage in a forward pass; 0: MixStyle is off")
     alpha: PositiveFloat = Field(0.1, description="mixing weights are drawn from Beta(alpha, alpha)")
-    stages: tuple[PositiveInt, ...] = Field((1, 2, 3), description="stages of the backbone to mix after, from 1")
+    stages: tuple[PositiveInt, ...] = Field((1, 2, 3), description="stages of the network to mix after, from 1")
     mix: PartnerChoice = Field("random", description="partners from the whole batch, or from another domain")
 
     @model_validator(mode="after")
@@ -69,27 +69,46 @@ def draw_partners(domains: Tensor, mix: PartnerChoice, generator: torch.Generato
     return partners
 
 
+def require_learning_stages(settings: MixStyleSettings, frozen: int) -> None:
+    """Refuse stages whose outputs are computed once. By default those of the stages that learn are mixed."""
+    fixed = [stage for stage in settings.stages if stage <= frozen]
+    default = settings.stages == MixStyleSettings.model_fields["stages"].default
+    if fixed and not (default and len(fixed) < len(settings.stages)):
+        raise ConfigError(
+            f"Expected method.mixstyle.stages to be stages that learn, from {frozen + 1} on with "
+            f"backbone.frozen={frozen}, but got {list(settings.stages)}: the outputs of frozen stages are computed "
+            "once and cannot be mixed. Name later stages, lower backbone.frozen, or set method.mixstyle.p=0."
+        )
+
+
 class MixStyle:
-    """Mixes styles after some stages of a backbone, only in training mode and inside `mixing`."""
+    """Mixes styles after some stages of a backbone, only in training mode and inside `mixing`.
+
+    Stages are counted in the whole network, also if its first ones are frozen and not part of the backbone.
+    """
 
     def __init__(self, settings: MixStyleSettings, backbone: nn.Module) -> None:
         self.settings = settings
+        self.frozen = int(getattr(backbone, "frozen_stages", 0))
         stages = getattr(backbone, "stages", None)
         if stages is None:
             raise ConfigError(
                 f"Expected a backbone with stages for MixStyle, but {type(backbone).__name__} has no `stages`. "
                 "Choose a ResNet, or give yours a property `stages`: modules whose outputs are feature maps."
             )
-        if max(settings.stages) > len(stages):
+        first, last = self.frozen + 1, self.frozen + len(stages)
+        if max(settings.stages) > last:
+            network = "the network that learn" if self.frozen else type(backbone).__name__
             raise ConfigError(
-                f"Expected mixstyle.stages to be among 1 to {len(stages)}, the stages of {type(backbone).__name__}, "
-                f"but got {settings.stages}. Set method.mixstyle.stages=[1], for example."
+                f"Expected mixstyle.stages to be among {first} to {last}, the stages of {network}, "
+                f"but got {settings.stages}. Set method.mixstyle.stages=[{first}], for example."
             )
-        self.points: tuple[nn.Module, ...] = tuple(stages[i - 1] for i in sorted(settings.stages))
+        self.points: tuple[nn.Module, ...] = tuple(stages[i - first] for i in sorted(settings.stages) if i >= first)
 
     @contextmanager
     def mixing(self, domains: Tensor, generator: torch.Generator) -> Iterator[None]:
         """Forward passes inside mix the styles of a batch whose samples have these domains (N,)."""
+        require_learning_stages(self.settings, self.frozen)  # here, so that models of runs of before can be loaded
         if not (domains != domains[0]).any():
             raise ConfigError(
                 "Expected a batch of two domains or more for MixStyle, but all of its images are of one. "

@@ -21,7 +21,12 @@ class Divisible(Protocol):
 
 
 class LaterStages(nn.Sequential):
-    """What follows the first stages of a backbone: their outputs to features (N,D), D = out_features."""
+    """What follows the first stages of a backbone: their outputs to features (N,D), D = out_features.
+
+    `frozen_stages`: how many come before.
+    """
+
+    frozen_stages: int = 0
 
     def __init__(self, layers: Mapping[str, nn.Module], stage_names: Sequence[str], out_features: int) -> None:
         super().__init__(OrderedDict(layers))
@@ -64,4 +69,5 @@ def split_backbone(backbone: nn.Module, stages: int) -> tuple[nn.Module, LaterSt
             f"{stages}, but got a {type(backbone).__name__}. Choose another backbone.name, or set backbone.frozen=0."
         )
     first, later = backbone.split(stages)
+    later.frozen_stages = stages
     return first.eval().requires_grad_(False), later

@@ -14,6 +14,7 @@ from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import SERIES_FILE, RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
+from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import recipe_line
 from ltds.engine.start import create_run
 from ltds.planning.choices import RunPlan
@@ -48,6 +49,7 @@ def begin_run(
     if is_planned(manifest):
         given = with_implied_names(given)
     settled = resolve(given, _folder(manifest), dataset=manifest, trust=trust)  # refuses mistakes at once
+    check_new_run(settled)
     held_out = settled.data.held_out or None
     domains = estimated_domains(estimate, held_out, manifest) if estimate != "none" else []
     require_trainable(manifest, held_out, domains)
@@ -60,6 +62,7 @@ def begin_run(
             "will always name a class, unless you give a threshold when you use it."
         )
     plan, config = _plan(manifest, given, settled, domains, budget, progress, say)
+    check_new_run_on(manifest, config)
     _say_plan(plan, given, len(domains) + 1, say)
     if line := recipe_line(manifest, (given, config)):
         say(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ltds.core.errors import DataError, expected
 from ltds.core.files import sha256
 from ltds.core.text import text_lines
-from ltds.semantics.embeddings import ClassEmbeddings
+from ltds.semantics.embeddings import ClassEmbeddings, rows_without
 from ltds.semantics.tables import read_table
 
 AWA2_MISSING = -1.0
@@ -22,13 +22,13 @@ ONE_PACKAGE = "The files must come from the same package."
 COPY_AGAIN = "Copy it again from the unpacked AWA2 base package."
 
 
-def from_attributes_csv(file: Path, without: Collection[str] = ()) -> ClassEmbeddings:
+def from_attributes_csv(file: Path, hidden: Sequence[str] = (), known: Sequence[str] = ()) -> ClassEmbeddings:
     """Embeddings from a table `class, attribute, attribute, ...`, such as a dataset's semantics/attributes.csv.
 
-    Classes in `without` are left out, also when the attributes are scaled.
+    `hidden` classes are left out, also when the attributes are scaled; `known`: the other classes of the dataset.
     """
     table = read_table(Path(file))
-    rows = [i for i, name in enumerate(table.names) if name not in without]
+    rows = rows_without(table.names, hidden, known)
     table = replace(table, names=tuple(table.names[i] for i in rows), values=table.values[rows])
     kept = _varying(table.values)
     provenance = {

@@ -56,6 +56,11 @@ class ClassEmbeddings:
             raise DataError(_missing(missing, self.names))
         return ClassEmbeddings(tuple(classes), self.vectors[rows], self.provenance)
 
+    def without(self, hidden: Sequence[str], known: Sequence[str]) -> ClassEmbeddings:
+        """The embeddings without those of the hidden classes; `known`: the other classes of the dataset."""
+        rows = rows_without(self.names, hidden, known)
+        return ClassEmbeddings(tuple(self.names[i] for i in rows), self.vectors[rows], self.provenance)
+
     @classmethod
     def from_table(cls, file: Path, *, names: Sequence[str] | None = None, key: str | None = None) -> ClassEmbeddings:
         """The embeddings in a file of numbers, one row for each class.
@@ -65,6 +70,18 @@ class ClassEmbeddings:
         """
         table = read_table(Path(file), names=names, key=key)
         return cls(table.names, torch.from_numpy(table.values), {"file": Path(file).name, "key": table.key})
+
+
+def rows_without(names: Sequence[str], hidden: Sequence[str], known: Sequence[str]) -> list[int]:
+    """The rows of a table with these names that tell nothing about the hidden classes.
+
+    Spellings differ as `aligned_to` allows. Where two classes differ only in that (HER2+ is known, HER2- hidden), the
+    row that belongs to the known class stays.
+    """
+    rows = [i for i, name in enumerate(names) if name not in hidden]
+    matches = match_names([names[i] for i in rows], known, _plain)
+    kept, spellings = {rows[i] for i in matches if i is not None}, {_plain(name) for name in hidden}
+    return [i for i in rows if i in kept or _plain(names[i]) not in spellings]
 
 
 def _plain(name: str) -> str:

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from ltds.data.manifest import Manifest
 from ltds.engine.agree import restored_in_all
+from ltds.engine.averaging import statistics_of
 from ltds.engine.checkpoint import TrainState
 from ltds.engine.loop import train
 from resuming import stop_and_resume
@@ -97,3 +98,33 @@ def test_the_average_is_validated_and_kept_and_the_raw_weights_go_on(toy: Manife
 @pytest.mark.parametrize("stop", [3, 4, 5])
 def test_averaged_runs_resume_bit_for_bit(toy: Manifest, tmp_path: Path, method: str, stop: int) -> None:
     stop_and_resume(toy, tmp_path, method, stop, averaging=EMA)
+
+
+@pytest.mark.parametrize(
+    "averaging", [{**EMA, "start": 0.0}, {"name": "swad", "start_patience": 1, "tolerance": 9.0}], ids=["ema", "swad"]
+)
+def test_prototypes_and_covariances_are_copied_not_averaged(
+    toy: Manifest, tmp_path: Path, averaging: dict[str, Any]
+) -> None:
+    session = toy_session(toy, "ltds", averaging=averaging, method={"covariance_start": 0.0})
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    raw, part = tensors(run.last_checkpoint, "method."), "window/" if averaging["name"] == "swad" else ""
+    average = tensors(run.last_checkpoint, f"average.{part}")
+    copied = statistics_of(session.method)
+    assert {name.rpartition(".")[2] for name in copied} == {"value", "present", "count", "mean", "sigma"}
+    assert raw["augmentation.covariance.count"].sum() > 0
+    assert all(torch.equal(average[name], raw[name]) for name in copied)
+    floats = [name for name, value in raw.items() if value.is_floating_point() and name not in copied]
+    assert not [name for name in floats if torch.equal(average[name], raw[name])], "weights and BatchNorm are averaged"
+
+
+@pytest.mark.parametrize("method", ["ltds", "ltds-code", "isda", "mldg"])
+def test_predictions_do_not_depend_on_what_is_copied(toy: Manifest, method: str) -> None:
+    session = toy_session(toy, method)
+    images, state = session.batch(0).images, session.method.eval().state_dict()
+    with torch.no_grad():
+        before = session.method.predict(images).logits
+        for name in statistics_of(session.method):
+            state[name].fill_(1)
+        assert torch.equal(session.method.predict(images).logits, before)

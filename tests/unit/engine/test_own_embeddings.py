@@ -62,8 +62,9 @@ def test_other_embeddings_make_another_run(own: Manifest, tmp_path: Path) -> Non
     """The same words in another place do not; a run that was stopped is not taken up with others."""
     folder, config = own.root / "semantics", toy_config(own, "ltds")
     before = identity(config, own)
-    places = [folder / "attributes.csv", tmp_path / "moved.csv"]
-    places[1].write_bytes(places[0].read_bytes())
+    places = [tmp_path / "here.csv", tmp_path / "there.csv"]
+    for file in places:
+        file.write_bytes((folder / "attributes.csv").read_bytes())
     named = [toy_config(own, "ltds", semantics={"table": str(file)}) for file in places]
     (same,) = {identity(other, own) for other in named}
     assert same != before, "a named table is not scaled as attributes are"
@@ -76,6 +77,21 @@ def test_other_embeddings_make_another_run(own: Manifest, tmp_path: Path) -> Non
     assert identity(config, own) != before
     with pytest.raises(CheckpointError, match="other"):
         resume_run(run)
+
+
+def test_the_dataset_s_own_attributes_are_the_same_by_name(own: Manifest, tmp_path: Path) -> None:
+    file, copy = own.root / "semantics" / "attributes.csv", tmp_path / "copy.csv"
+    copy.write_bytes(file.read_bytes())
+    by_name = toy_config(own, "ltds", semantics={"table": str(own.root / "semantics" / ".." / "semantics" / file.name)})
+    found = load_embeddings(by_name, own, own.task("wax"))
+    assert found is not None
+    assert torch.equal(found.vectors, loaded(own).vectors)
+    assert identity(by_name, own) == identity(toy_config(own, "ltds"), own)
+    with pytest.raises(ConfigError, match=r"semantics\.key only for a file with several arrays"):
+        load_embeddings(toy_config(own, "ltds", semantics={"table": str(file), "key": "x"}), own, own.task("wax"))
+    other = load_embeddings(toy_config(own, "ltds", semantics={"table": str(copy)}), own, own.task("wax"))
+    assert other is not None
+    assert torch.equal(other.vectors, ClassEmbeddings.from_table(copy).vectors), "another table is taken as it is"
 
 
 def test_a_key_reaches_the_dataset_s_own_table(own: Manifest) -> None:
@@ -98,3 +114,30 @@ def test_strict_runs_refuse_attributes_that_were_scaled_with_open_classes(own: M
     (folder / "attributes.csv").unlink()
     with pytest.raises(DataError, match=r"Put the attributes themselves into '.*attributes\.csv'"):
         load_embeddings(config, own, own.task("wax"))
+
+
+@pytest.mark.parametrize("spelling", ["fox", "Fox", "fox ", "FOX"])
+def test_hidden_classes_are_hidden_in_any_spelling(own: Manifest, spelling: str) -> None:
+    file, config = own.root / "semantics" / "attributes.csv", toy_config(own, "ltds-hidden-names")
+    wanted = load_embeddings(config, own, own.task("wax"))
+    file.write_text(file.read_text().replace("\nfox,4,0", f"\n{spelling},400,90"))
+    found = load_embeddings(config, own, own.task("wax"))
+    assert wanted is not None
+    assert found is not None
+    assert found.names == wanted.names == own.classes[:5]
+    assert torch.equal(found.vectors, wanted.vectors), "they influence the scale of the attributes"
+
+
+def test_hidden_classes_are_not_taken_from_a_table_either(own: Manifest, tmp_path: Path) -> None:
+    file, names = tmp_path / "minilm.npz", (*own.classes[:5], "Fox")
+    write_embeddings(file, ClassEmbeddings(names, torch.rand(6, 5)))
+    table, semantics = ClassEmbeddings.from_table(file), {"table": str(file)}
+    session = toy_session(own, "ltds-hidden-names", semantics=semantics)
+    run = recorded(session, tmp_path / "run")
+    stored = ClassEmbeddings.from_table(run.embeddings_file)
+    assert stored.names == own.classes[:5], "a model could name the open class"
+    assert torch.equal(stored.vectors, table.vectors[:5])
+    assert torch.equal(session.method.semantics.vectors, table.vectors[:5])
+    everything = load_embeddings(toy_config(own, "ltds", semantics=semantics), own, own.task("wax"))
+    assert everything is not None
+    assert everything.names == names

@@ -259,6 +259,8 @@ def test_phases() -> None:
     assert (first.name, first.share, first.lr_scale, first.decay) == ("warmup", 0.25, 1.0, "constant")
     assert first.trainable == ("backbone.", "classifier.")
     assert (second.name, second.share, second.lr_scale, second.decay) == ("main", 0.75, 0.5, "constant")
+    said = DamlConfig.model_fields["lr_scale_after_warmup"].description or ""
+    assert "schedule.decay, milestones and gamma have no effect" in said, "`ltds methods daml-warmup` says it"
     assert METHODS["daml-warmup"].settings == {"warmup": 0.4}
     assert METHODS["daml"].settings == {"only_known_classes": True}
     assert METHODS["daml-scratch"].settings == {}

@@ -16,6 +16,7 @@ from ltds.core.errors import ConfigError
 from ltds.nn.mixstyle import MixStyle, MixStyleSettings, draw_partners, mix_styles
 from ltds.nn.resnet import BasicBlock, ResNet
 from ltds.nn.small import TinyNet
+from ltds.nn.stages import split_backbone
 from reference import criteria_reference as twin
 
 FILE = Path(__file__).resolve().parents[3].parent / "shared" / "fixtures" / "worked_examples.json"
@@ -137,6 +138,29 @@ def test_hooks_go_also_after_an_error() -> None:
     with pytest.raises(RuntimeError, match="size"), layer(backbone).mixing(DOMAINS, seeded()):
         backbone(torch.zeros(6, 5, 16, 16))
     assert not any(module._forward_hooks for module in backbone.modules())
+
+
+@pytest.mark.parametrize(
+    ("frozen", "settings", "mixed"),
+    [(0, {}, [1, 2, 3]), (1, {}, [2, 3]), (2, {}, [3]), (1, {"stages": (2, 4)}, [2, 4]), (3, {"stages": (4,)}, [4])],
+)
+def test_stages_are_counted_in_the_whole_network(frozen: int, settings: dict[str, Any], mixed: list[int]) -> None:
+    backbone: nn.Module = ResNet(BasicBlock, (1, 1, 1, 1), stem="small", width=8)
+    number = {id(stage): i for i, stage in enumerate(backbone.stages, 1)}
+    if frozen:
+        _, backbone = split_backbone(backbone, frozen)
+    assert [number[id(point)] for point in layer(backbone, **settings).points] == mixed
+
+
+@pytest.mark.parametrize(("frozen", "settings"), [(3, {}), (1, {"stages": (1, 2)}), (4, {}), (2, {"stages": (1,)})])
+def test_frozen_stages_cannot_be_mixed(frozen: int, settings: dict[str, Any]) -> None:
+    _, later = split_backbone(ResNet(BasicBlock, (1, 1, 1, 1), stem="small", width=8), frozen)
+    mixstyle = layer(later, **settings)  # of a model that is only used
+    with (
+        pytest.raises(ConfigError, match=rf"from {frozen + 1} on with backbone\.frozen={frozen}, .* Name later stages"),
+        mixstyle.mixing(DOMAINS, seeded()),
+    ):
+        pass
 
 
 def test_bad_backbones_and_batches() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from ltds.core.errors import DataError
-from ltds.semantics.embeddings import ClassEmbeddings
+from ltds.semantics.embeddings import ClassEmbeddings, rows_without
 
 NAMES = ("grizzly+bear", "fox", "Killer whale")
 ROWS = np.array([[3.0, 4.0], [0.0, -2.0], [1.0, 0.0]])
@@ -173,3 +173,16 @@ def test_names_that_differ_in_a_sign_never_share_a_vector() -> None:
     with pytest.raises(DataError, match=r"none for 'HER2-'"):
         one.aligned_to(("HER2+", "HER2-"))
     assert one.aligned_to(("her2", "Cat")).vectors.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_rows_without_hidden_classes_keep_those_of_known_ones():
+    for names, left in (
+        (["HER2+", "HER2-", "cat"], ["HER2+", "cat"]),  # each by its exact name
+        (["HER2+", "her2 -", "cat"], ["HER2+", "cat"]),
+        (["her2 +", "HER2-", "cat"], ["her2 +", "cat"]),
+        (["her2", "cat"], ["her2", "cat"]),  # as `aligned_to` gives it to the known class
+        (["her2 +", "her2 -", "cat"], ["cat"]),  # nobody can tell which is which
+        (["HER3-", "Cat"], ["HER3-", "Cat"]),  # of no class of the dataset
+    ):
+        assert [names[i] for i in rows_without(names, ["HER2-"], ["HER2+", "cat"])] == left, names
+    assert rows_without(["a", "A"], [], ["a"]) == [0, 1]

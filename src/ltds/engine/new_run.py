@@ -1,0 +1,50 @@
+"""What a new run is refused for. A run that was started before such a rule existed can be resumed and used."""
+
+from __future__ import annotations
+
+from ltds.core.config import parse
+from ltds.core.errors import ConfigError, DataError
+from ltds.data.datasets import find_recipe
+from ltds.data.manifest import Manifest
+from ltds.engine.config import RunConfig
+from ltds.engine.settings import Augmentation
+from ltds.engine.trainable import has_known_validation
+from ltds.nn.mixstyle import MixStyleSettings, require_learning_stages
+
+
+def check_new_run(config: RunConfig) -> None:
+    """Refuse settings that do not do what they seem to."""
+    if config.optimizer.backbone_lr_scale == 0:
+        raise ConfigError(
+            "Expected optimizer.backbone_lr_scale to be above 0, but got 0: the statistics of BatchNorm would still "
+            "change, and the inner step of meta-learning would still move the backbone. To keep it as it is, set "
+            "backbone.frozen=4; to keep BatchNorm's statistics only, backbone.batchnorm=fixed."
+        )
+    mixstyle = getattr(config.method, "mixstyle", None)
+    if isinstance(mixstyle, MixStyleSettings) and mixstyle.p:
+        require_learning_stages(mixstyle, config.backbone.frozen)
+    if config.averaging.name == "swad" and config.schedule.keep == "last":
+        raise ConfigError(
+            "Expected schedule.keep=best with averaging.name=swad, which keeps the mean over a window of steps, but "
+            "got 'last'. Leave schedule.keep out, or use averaging.name=ema."
+        )
+
+
+def check_new_run_on(manifest: Manifest, config: RunConfig) -> None:
+    """Refuse settings that have no effect on this dataset; after a plan, which may add what they need."""
+    data, frozen = config.data, config.backbone.frozen
+    recipe = find_recipe(manifest).settings.get("data", {}).get("augmentation", {})
+    usual = (Augmentation(), parse(Augmentation, recipe))
+    if frozen and data.cached_variants == 1 and data.augmentation not in usual:
+        raise ConfigError(
+            f"Expected data.augmentation to be left out with backbone.frozen={frozen} and data.cached_variants=1, but "
+            f"got other settings ({data.augmentation}): only the plain image is computed, without augmentation. Set "
+            "data.cached_variants=4, for example, for three augmented variants of each training image."
+        )
+    patience = config.schedule.patience
+    if patience and not has_known_validation(manifest, manifest.task(data.held_out or None)):
+        raise DataError(
+            f"Expected validation images of known classes in the source domains for schedule.patience={patience}, "
+            "which ends a phase by their accuracy, but got none. Mark some training images with the split 'val' in "
+            "manifest.csv, or leave schedule.patience out."
+        )

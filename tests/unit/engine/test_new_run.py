@@ -1,0 +1,101 @@
+"""What a new run is refused for, and that runs of before such a rule can be resumed and used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltds.benchmark.grid import Grid, cells_of
+from ltds.core.errors import ConfigError, DataError
+from ltds.core.runs import RunDirectory
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
+from ltds.engine.config import resolve
+from ltds.engine.load import load_model
+from ltds.engine.loop import train
+from ltds.engine.new_run import check_new_run_on
+from ltds.engine.start import create_run, resume_run
+from ltds.planning.begin import begin_run
+from toy import recorded, toy_config, toy_session
+
+FROZEN = {"name": "resnet10", "weights": "resnet10.pth", "frozen": 1}  # no such file: nothing is read before
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "fixed backbone": (
+        {"optimizer": {"backbone_lr_scale": 0.0}},
+        r"backbone_lr_scale to be above 0, .* set backbone\.frozen=4; .* backbone\.batchnorm=fixed",
+    ),
+    "last weights of swad": (
+        {"averaging": "swad", "schedule": {"keep": "last"}},
+        r"Expected schedule\.keep=best with averaging\.name=swad, .* but got 'last'",
+    ),
+    "frozen stages mixed": (
+        {
+            "method": {"mixstyle": {"p": 0.5, "stages": [1]}},
+            "backbone": FROZEN,
+        },
+        r"method\.mixstyle\.stages to be stages that learn, from 2 on with backbone\.frozen=1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("settings", "message"), REFUSED.values(), ids=list(REFUSED))
+def test_new_runs_are_refused_before_anything_is_written(
+    toy: Manifest, tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    with pytest.raises(ConfigError, match=message):
+        create_run(run, toy_config(toy, **settings), toy)
+    with pytest.raises(ConfigError, match=message):
+        begin_run(run.path, toy, [toy_config(toy, **settings).to_dict()])
+    with pytest.raises(ConfigError, match=message):
+        cells_of(Grid(data="toy", methods=("agg",), settings=settings), run.path, lambda _: toy)
+    assert not run.path.exists()
+
+
+def test_runs_of_before_are_resumed_and_loaded(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy, optimizer={"backbone_lr_scale": 0.0}, schedule={"epochs": 2, "steps_per_epoch": 1})
+    run = recorded(session, tmp_path / "run")
+    train(session, run, stop_after=1)
+    resume_run(run)
+    assert load_model(run.path).classes == toy.classes
+
+
+def test_augmentation_of_frozen_stages_needs_variants(toy: Manifest, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"data": {"augmentation": {"flip": 0.0}}, "backbone": FROZEN}
+    message = r"data\.augmentation to be left out with backbone\.frozen=1 and data\.cached_variants=1, .*flip=0\.0"
+    with pytest.raises(ConfigError, match=message):
+        create_run(RunDirectory(tmp_path / "run"), toy_config(toy, **settings), toy)
+    grid = Grid(data="toy", methods=("agg",), settings=settings)
+    with pytest.raises(ConfigError, match=message):
+        cells_of(grid, tmp_path, lambda _: toy)
+    planned = {"agg": {"data": {"cached_variants": 4}}}
+    assert len(cells_of(grid, tmp_path, lambda _: toy, plan=lambda *_: planned)) == 9, "a plan adds variants"
+    assert not any(tmp_path.iterdir())
+
+
+def test_augmentation_of_a_recipe_is_left_alone(toy: Manifest) -> None:
+    """It is for whole networks."""
+    bestiary, layer = replace(toy, name="bestiary"), {"backbone": FROZEN, "data": {"root": str(toy.root)}}
+    config = resolve(layer, dataset=bestiary)
+    assert config.data.augmentation.scale == (0.5, 1.0)
+    check_new_run_on(bestiary, config)
+    check_new_run_on(toy, toy_config(toy, backbone=FROZEN))
+    with pytest.raises(ConfigError, match=r"data\.augmentation to be left out"):
+        check_new_run_on(bestiary, resolve(layer, {"data": {"augmentation": {"flip": 0.0}}}, dataset=bestiary))
+
+
+def test_patience_needs_validation_images_of_known_classes(toy: Manifest, tmp_path: Path) -> None:
+    config = toy_config(toy, schedule={"patience": 1})
+    check_new_run_on(toy, config)
+    val, fox = SPLITS.index("val"), toy.classes.index("fox")
+    none = replace(toy, split_ids=np.where(toy.split_ids == val, SPLITS.index("test"), toy.split_ids))
+    only_open = replace(none, split_ids=np.where((toy.labels == fox) & (toy.domain_ids == 0), val, none.split_ids))
+    for manifest in (none, only_open):
+        with pytest.raises(DataError, match=r"validation images of known classes .* for schedule\.patience=1"):
+            create_run(RunDirectory(tmp_path / "run"), config, manifest)
+    assert not any(tmp_path.iterdir())
+    check_new_run_on(none, toy_config(toy))
