@@ -20,6 +20,7 @@ from ltds.engine.loop import train
 from ltds.engine.new_run import check_new_run_on
 from ltds.engine.start import create_run, resume_run
 from ltds.planning.begin import begin_run
+from ltds.planning.choices import Choice, RunPlan
 from toy import recorded, toy_config, toy_session
 
 FROZEN = {"name": "resnet10", "weights": "resnet10.pth", "frozen": 1}  # no such file: nothing is read before
@@ -72,7 +73,7 @@ def test_augmentation_of_frozen_stages_needs_variants(toy: Manifest, tmp_path: P
     grid = Grid(data="toy", methods=("agg",), settings=settings)
     with pytest.raises(ConfigError, match=message):
         cells_of(grid, tmp_path, lambda _: toy)
-    planned = {"agg": {"data": {"cached_variants": 4}}}
+    planned = {"agg": RunPlan((Choice("network", {"data.cached_variants": 4}, "four variants", "for this test"),))}
     assert len(cells_of(grid, tmp_path, lambda _: toy, plan=lambda *_: planned)) == 9, "a plan adds variants"
     assert not any(tmp_path.iterdir())
 
