@@ -116,8 +116,10 @@ def spread(values):
 def balanced_threshold(right, unknown, caution, fewest):
     """The lowest score where caution x the share of `right` below it is nearest to the share of `unknown` not below.
 
-    At least the percentile `fewest` of `right`.
+    At least the percentile `fewest` of `right`, and just that without any `unknown`.
     """
+    if not unknown:
+        return percentile(right, fewest)
     best, threshold = math.inf, None
     for t in sorted({*right, *unknown}):
         rejected = Fraction(sum(s < t for s in right), len(right))
@@ -166,7 +168,7 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
     columns = [c for c in range(n_classes) if c not in opened]
 
     used = [i for i in range(len(val_labels)) if val_domains[i] in sources and val_labels[i] not in opened]
-    spreads = [spread([row[c] for c in columns]) for row in ([val_logits[i] for i in used] or logits)]
+    spreads = [spread([row[c] for c in columns]) for row in ([val_logits[i] for i in used] or logits) if columns]
     temperature = average(spreads) / 4 if spreads and average(spreads) > 0 else 1.0
 
     def known_answer(row, struck_out=None):
@@ -178,7 +180,7 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
         return left[first_argmax(values)], max(values)
 
     accepted = [known_answer(val_logits[i])[1] for i in used if known_answer(val_logits[i])[0] == val_labels[i]]
-    unknown = [known_answer(val_logits[i], val_labels[i])[1] for i in used]
+    unknown = [known_answer(val_logits[i], val_labels[i])[1] for i in used if len(columns) > 2]  # one left: always 1
     threshold = balanced_threshold(accepted, unknown, 2, 8) if accepted else None
 
     def known_h(chosen, t):

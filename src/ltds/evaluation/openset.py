@@ -134,9 +134,9 @@ def without_open(logits: NDArray[np.floating], open_classes: Sequence[int]) -> F
 
 def softening_temperature(known_logits: FloatArray) -> float:
     """SOFTENING times the standard deviation of an image's logits, on average over images. (N,C), -inf left out."""
-    if not len(known_logits):
-        return 1.0
     finite = np.isfinite(known_logits)
+    if not finite.any():
+        return 1.0
     spread = float(np.mean(np.std(known_logits, axis=1, where=finite)))
     return SOFTENING * spread if spread > 0 else 1.0
 
