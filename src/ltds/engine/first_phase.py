@@ -34,26 +34,29 @@ def _training(config: RunConfig, method: type[Method], settings: Settings) -> st
     return json.dumps([method.__module__, method.__qualname__, groups], sort_keys=True)
 
 
-def adopt_first_phase(session: Session, run: RunDirectory, other: RunDirectory, facts: dict[str, Any]) -> bool:
+def adopt_first_phase(
+    session: Session, run: RunDirectory, other: RunDirectory, facts: dict[str, Any]
+) -> dict[str, Any] | None:
     """Write what `other` has trained into the run, as if the run had been stopped at the end of its first phase.
 
-    `facts`: about data and precision of the run, as environment.json names them. False where `other` is not finished,
-    is damaged, or was trained in another way: then the run has to train its first phase itself.
+    `facts`: about data and precision of the run, as environment.json names them. Returns the environment that `other`
+    was trained in. None where it is not finished, is damaged, or was trained in another way: then the run has to train
+    its first phase itself.
     """
     try:
         if not other.done or first_phase_of(session.config) != training_of(config := _config(other, session)):
-            return False
+            return None
         environment, rows = other.read_environment(), other.read_journal()
         if any(environment.get(name) != value for name, value in facts.items()):
-            return False
+            return None
         first, of = session.phases[0], identity(config, session.manifest)
         best = run.best_checkpoint if first.last else run.best_of(first.phase.name)
         adopt_checkpoint(other.best_checkpoint, best, session.method, session.identity, of=of)
         adopt_checkpoint(other.last_checkpoint, run.last_checkpoint, session.method, session.identity, of=of)
     except (CheckpointError, ConfigError):
-        return False
+        return None
     write_journal(run, rows, events=session.config.run.tensorboard)
-    return True
+    return environment
 
 
 def _config(run: RunDirectory, session: Session) -> RunConfig:

@@ -86,7 +86,8 @@ def resume_run(
 
 def record(run: RunDirectory, session: Session, first_phase: RunDirectory | None = None) -> None:
     """Write task, environment, class embeddings and, last, the config, which makes the folder a run."""
-    environment = _environment(session)
+    here = _environment(session)
+    environment = dict(here)
     environment["seed"] = session.config.run.seed
     environment["steps"] = session.steps
     environment["code_needed"] = code_needed(session.config.to_dict())
@@ -99,9 +100,9 @@ def record(run: RunDirectory, session: Session, first_phase: RunDirectory | None
         environment["frozen"] = session.frozen.checksum
         session.frozen.save(run.frozen_weights)
     facts = {name: environment.get(name) for name in ("data", KEY, "semantics", "frozen", "precision")}
-    if first_phase is not None and adopt_first_phase(session, run, first_phase, facts):
-        then = first_phase.read_environment()
-        other = {name: then[name] for name, value in _environment(session).items() if then.get(name, value) != value}
+    then = None if first_phase is None else adopt_first_phase(session, run, first_phase, facts)
+    if first_phase is not None and then is not None:
+        other = {name: then[name] for name, value in here.items() if then.get(name, value) != value}
         environment["first_phase"] = {"run": first_phase.path.name, "trained_with": other}
     if session.embeddings is not None:
         write_embeddings(run.embeddings_file, session.embeddings)
