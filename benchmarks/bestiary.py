@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ltds.benchmark.grid import Grid, GridCell, cells_of
+from ltds.benchmark.cells import GridCell, cells_of
+from ltds.benchmark.grid import Grid
 from ltds.benchmark.local import LocalExecutor
 from ltds.benchmark.runner import exclusive, run_cells
 from ltds.cli.live import watching

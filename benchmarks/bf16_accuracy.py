@@ -21,7 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ltds.benchmark.grid import cells_of, read_grid
+from ltds.benchmark.cells import cells_of
+from ltds.benchmark.grid import read_grid
 from ltds.benchmark.run_cell import run_cell
 from ltds.core.files import write_json
 from ltds.core.processor import retain_memory

@@ -29,7 +29,8 @@ from typing import Any
 from unittest import mock
 
 from ltds.benchmark import local
-from ltds.benchmark.grid import Grid, GridCell, cells_of
+from ltds.benchmark.cells import GridCell, cells_of
+from ltds.benchmark.grid import Grid
 from ltds.benchmark.local import LocalExecutor
 from ltds.benchmark.runner import run_cells
 from ltds.cli.live import watching

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltds.benchmark.grid import Grid, GridCell, cells_of
+from ltds.benchmark.cells import GridCell, cells_of
+from ltds.benchmark.grid import Grid
 from ltds.benchmark.runner import run_cells
 from ltds.core.config import parse
 from ltds.core.runs import RunDirectory

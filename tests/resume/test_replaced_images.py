@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ltds.benchmark.grid import GridCell
+from ltds.benchmark.cells import GridCell
 from ltds.benchmark.runner import run_cells
 from ltds.core.errors import CheckpointError
 from ltds.core.runs import RunDirectory

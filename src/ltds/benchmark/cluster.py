@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ltds.benchmark.grid import GridCell
+from ltds.benchmark.cells import GridCell
 from ltds.benchmark.run_cell import fail, run_cell
 from ltds.core.errors import ConfigError
 

@@ -15,7 +15,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from ltds.benchmark.grid import GridCell
+from ltds.benchmark.cells import GridCell
 from ltds.benchmark.run_cell import fail, run_cell
 from ltds.core.processor import cores, retain_memory
 from ltds.core.worker import exit_with_parent

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from ltds.benchmark.grid import GridCell
+from ltds.benchmark.cells import GridCell
 from ltds.benchmark.status import write_index
 from ltds.core.errors import CheckpointError
 from ltds.core.locks import LockedError, locked

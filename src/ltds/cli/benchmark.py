@@ -14,7 +14,8 @@ from ltds.core.errors import ConfigError
 from ltds.core.processor import cores
 
 if TYPE_CHECKING:
-    from ltds.benchmark.grid import Grid, GridCell
+    from ltds.benchmark.cells import GridCell
+    from ltds.benchmark.grid import Grid
     from ltds.benchmark.runner import Executor
 
 
@@ -71,7 +72,7 @@ def benchmark(
     if status is not None:
         _show_status(status)
         return
-    from ltds.benchmark.grid import cells_of
+    from ltds.benchmark.cells import cells_of
     from ltds.core.trust import modules_named
     from ltds.data.datasets.opening import open_dataset
     from ltds.engine.tensorboard import require_tensorboard

@@ -27,7 +27,8 @@ def demo(
 
     Takes about six minutes on two CPU cores. If it is stopped, the same command continues it.
     """
-    from ltds.benchmark.grid import Grid, cells_of
+    from ltds.benchmark.cells import cells_of
+    from ltds.benchmark.grid import Grid
     from ltds.benchmark.local import LocalExecutor
     from ltds.cli.benchmark import run_grid
     from ltds.core.config import merge, parse, parse_overrides

@@ -21,7 +21,7 @@ from ltds.cli.screen import SCREEN
 from ltds.core.text import inert
 
 if TYPE_CHECKING:
-    from ltds.benchmark.grid import GridCell
+    from ltds.benchmark.cells import GridCell
 
 METRICS = (("acc_u", "Acc-U"), ("acc", "Acc"), ("h_oracle", "H oracle"))
 ORDER: tuple[CellState, ...] = ("done", "running", "stopped", "failed", "waiting")

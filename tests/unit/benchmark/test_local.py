@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ltds.benchmark.grid import Grid, cells_of
+from ltds.benchmark.cells import cells_of
+from ltds.benchmark.grid import Grid
 from ltds.benchmark.local import LocalExecutor
 from ltds.benchmark.run_cell import run_cell
 from ltds.data.manifest import Manifest

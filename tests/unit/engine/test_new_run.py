@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltds.benchmark.grid import Grid, cells_of
+from ltds.benchmark.cells import cells_of
+from ltds.benchmark.grid import Grid
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from ltds.benchmark import runner
-from ltds.benchmark.grid import Grid, GridCell, cells_of
+from ltds.benchmark.cells import GridCell, cells_of
+from ltds.benchmark.grid import Grid
 from ltds.benchmark.runner import run_cells
 from ltds.benchmark.status import cell_status, read_index
 from ltds.core.config import parse
