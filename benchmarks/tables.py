@@ -10,7 +10,8 @@ A table stands between two comments; the first says what it shows:
 
 columns: metrics as in metrics.json. rows: which, in this order; without it all, the best first. against: one more
 column, the difference to this row on the first metric, paired over held-out domains and seeds. by=held_out: one column
-for each held-out domain. paper: the paper's table, for one more column. first=data: rows are datasets, not methods.
+for each held-out domain. paper: the paper's table, for one more column and, from six shared methods on, for a sentence
+on how similar the two orders are. first=data: rows are datasets, not methods.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.files import write_text
-from ltds.evaluation.significance import paired_difference
+from ltds.evaluation.significance import agreement, paired_difference
 from ltds.methods.registry import METHODS
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.open_names import KNOWS_NAMES, marked
-from ltds.reporting.paper.tables import METRIC_KEYS, preset_averages
+from ltds.reporting.paper.tables import METRIC_KEYS, paper_preset, preset_averages
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"<!-- table: (?P<words>[^>]*?) -->\n(?P<text>.*?)<!-- end of table -->", re.DOTALL)
@@ -41,6 +42,7 @@ NOT_IN_REPORTS = {
     "h_u_best": "H-U best possible",
 }
 INTERVAL = "Intervals: none for one seed, too narrow for few domains ([statistics](DOCS/statistics.md))."
+ORDERED = 6  # with fewer methods in both tables, a rank correlation says nothing
 RULED = ("h_fixed", "h_u_fixed")  # their rule has changed: metrics of version 5 have it with its smallest threshold
 Cell = tuple[str, str, int]  # dataset, held-out domain, seed
 
@@ -147,18 +149,17 @@ def table(study: Study, options: dict[str, str]) -> str:
         heads.append(f"{_name(columns[0])}: `{options['against']}` minus this (95 %)")
         for row in rows:
             texts[row].append(_difference(study, options["against"], row, columns[0]))
-    if options.get("paper"):
-        names = {key: name for name, key in METRIC_KEYS.items()}
-        shown = [names[c] for c in columns if c in names]
-        heads.append(f"paper: {' / '.join(shown)}")
-        printed = {name: preset_averages(options["paper"], name) for name in shown}
+    published = _published(options["paper"], columns) if options.get("paper") else {}
+    if published:
+        heads.append(f"paper: {' / '.join(published)}")
         for row in rows:
-            texts[row].append(_printed([printed[name].get(row) for name in shown]))
+            texts[row].append(_printed(means.get(paper_preset(row)) for means in published.values()))
     lines = [f"| {options.get('first', 'method')} | {' | '.join(heads)} |", "|:--|" + "--:|" * len(heads)]
     names = {row: f"`{row}`" for row in rows}
     informed = [names[row] for row in rows if compared and study.knows_open_names(row)]
     lines += [f"| {marked(names[row], informed)} | {' | '.join(texts[row])} |" for row in rows]
     notes = [INTERVAL] if options.get("against") else []
+    notes.append(_order(study, rows, published))
     if compared:
         notes += [_rules(study, rows, column) for column in columns if column in RULED][:1]
     basis = " ".join(filter(None, [_sizes(study, rows), *notes]))
@@ -194,6 +195,25 @@ def _by_domain(study: Study, rows: list[str], columns: list[str]) -> tuple[list[
         *(f"{domain}: {names}" if i == 0 else domain for i, domain in enumerate(study.held_out())),
         "average",
     ], texts
+
+
+def _published(number: str, columns: list[str]) -> dict[str, dict[str, float]]:
+    """The averages in a table of the paper by metric, for those of our columns that it has."""
+    names = {key: name for name, key in METRIC_KEYS.items()}
+    return {names[column]: preset_averages(number, names[column]) for column in columns if column in names}
+
+
+def _order(study: Study, rows: list[str], published: dict[str, dict[str, float]]) -> str:
+    """How similarly we and the paper order the methods; "" for too few methods in both tables."""
+    found = {}
+    for name, theirs in published.items():
+        means = {paper_preset(row): study.average(row, METRIC_KEYS[name])[0] for row in rows}
+        found[name] = agreement({row: mean for row, mean in means.items() if mean is not None}, theirs)
+    told = [
+        f"{name} {f.spearman:.2f} ({len(f.methods)} methods)" for name, f in found.items() if f.spearman is not None
+    ]
+    enough = bool(found) and min(len(f.methods) for f in found.values()) >= ORDERED
+    return f"Rank correlation (Spearman) with the paper's order: {', '.join(told)}." if enough and told else ""
 
 
 def _difference(study: Study, reference: str, row: str, metric: str) -> str:

@@ -127,3 +127,24 @@ def test_rows_that_know_the_names_of_open_classes_are_marked() -> None:
     assert first(older) == ["| `agg`", "| `ltds` §", "| `ltds-hidden-names`", "| `agg-embeddings` §", "| `mine`"]
     assert first(said) == [*plain[:4], "| `mine` §"]
     assert first(without) == plain
+
+
+def test_the_order_is_compared_with_the_papers() -> None:
+    """Seven methods in the paper's order, then with two neighbours swapped: 1 - 6 * (1 + 1) / (7 * 48) = .96."""
+    paper = TABLES.preset_averages("2", "Acc-U")
+    order = sorted(["ltds", "bsce", "crt", "equal", "remix", "agg", "cumix"], key=lambda row: -paper[row])
+
+    def text(rows: list[str]) -> str:
+        shared = {"data": "d", "held_out": "x", "seed": 0, "commit": "1", "known_images": 9, "open_images": 0}
+        runs = [
+            {**shared, "row": "cumix-scratch" if row == "cumix" else row, "summary": {"acc_u": (50 - place) / 100}}
+            for place, row in enumerate(rows)
+        ]
+        return str(TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u", "paper": "2"}))
+
+    sentence = "Rank correlation (Spearman) with the paper's order: Acc-U"
+    assert f"{sentence} 1.00 (7 methods)." in text(order)
+    assert f"{sentence} 0.96 (7 methods)." in text([order[1], order[0], *order[2:]])
+    assert f"{sentence} -1.00 (7 methods)." in text(order[::-1])
+    assert sentence not in text(order[:5]), "too few to say anything"
+    assert f"| `cumix-scratch` | {50 - order.index('cumix'):.1f} | 1 | {paper['cumix']:.1f} |" in text(order)
