@@ -38,16 +38,23 @@ def _checksum(file: Path, size: int, modified: int) -> str:
     return sha256(file)
 
 
+def file_checksums(config: RunConfig) -> dict[str, str]:
+    """The checksum of each file that a setting names, by the setting: the content decides a run, not the path.
+
+    Weights may also be a name of those that come with a package. Class embeddings: `semantics_checksum`.
+    """
+    named = {"data.features": config.data.features, "backbone.weights": config.backbone.weights}
+    return {name: file_content(Path(file)) for name, file in named.items() if file and Path(file).is_file()}
+
+
 def identity(config: RunConfig, manifest: Manifest) -> str:
     """A hash of the dataset, the class embeddings and all settings except paths, device, threads, ranks and logging."""
-    settings = config.to_dict()
+    settings, files = config.to_dict(), file_checksums(config)
     del settings["data"]["root"]
-    if settings["data"]["features"]:
-        file = Path(settings["data"]["features"])
-        settings["data"]["features"] = file_content(file) if file.is_file() else f"missing: {file}"
-    weights = Path(settings["backbone"]["weights"])
-    if weights.is_file():  # otherwise the name of weights that come with a package
-        settings["backbone"]["weights"] = file_content(weights)
+    if features := settings["data"]["features"]:
+        settings["data"]["features"] = files.get("data.features", f"missing: {Path(features)}")
+    if "backbone.weights" in files:
+        settings["backbone"]["weights"] = files["backbone.weights"]
     # The content of the file counts, not its path; and a dataset's own attributes are scaled on reading.
     settings["semantics"]["table"] = names_other_table(config, manifest)
     for group in settings:

@@ -15,6 +15,7 @@ from ltds.engine.assemble import assemble
 from ltds.engine.config import RunConfig, as_stored, resolve, with_ranks
 from ltds.engine.environment import describe_environment
 from ltds.engine.first_phase import adopt_first_phase
+from ltds.engine.identity import file_checksums
 from ltds.engine.loop import train
 from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.precision import recorded_precision, with_precision
@@ -96,6 +97,8 @@ def record(run: RunDirectory, session: Session, first_phase: RunDirectory | None
     if (content := image_content(session.config, session.manifest)) is not None:
         environment[KEY] = content
     environment["semantics"] = semantics_checksum(session.config, session.manifest)
+    if files := file_checksums(session.config):
+        environment["files"] = files
     if session.frozen is not None:
         environment["frozen"] = session.frozen.checksum
         session.frozen.save(run.frozen_weights)

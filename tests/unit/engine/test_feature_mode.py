@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.rng import numpy_generator
+from ltds.core.runs import RunDirectory
 from ltds.data.features import FeatureVectors, write_features
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
@@ -53,7 +55,6 @@ METHODS = ["agg", "crt", "tau-norm", "cumix", "remix", "epi-fcr", "daml", "mldg"
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_kind_of_method_trains_resumes_and_loads(toy: Manifest, tmp_path: Path, file: Path, method: str) -> None:
-    from ltds.core.runs import RunDirectory
     from ltds.engine.assemble import assemble
 
     config = config_of(toy, file, method)
@@ -157,3 +158,10 @@ def test_other_features_make_another_run(toy: Manifest, tmp_path: Path, file: Pa
     copy = tmp_path / "copy.npz"
     copy.write_bytes(file.read_bytes())
     assert assemble(config_of(toy, copy, "agg"), toy).identity == one, "the same vectors elsewhere are the same run"
+
+
+def test_a_run_records_which_features_it_was_trained_on(toy: Manifest, tmp_path: Path, file: Path) -> None:
+    """By their checksum, not by the name of a file, which may be overwritten later."""
+    run = RunDirectory(tmp_path / "run")
+    create_run(run, config_of(toy, file, "agg"), toy)
+    assert run.read_environment()["files"] == {"data.features": hashlib.sha256(file.read_bytes()).hexdigest()}
