@@ -14,7 +14,7 @@ from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.adjustment import adjusted_after_training
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.visual_to_semantic import visual_to_semantic_loss
-from ltds.methods.base import Method, forward_domains
+from ltds.methods.base import Method
 from ltds.methods.problem import Problem
 from ltds.nn.mixstyle import MixStyle, MixStyleSettings
 from ltds.nn.projector import Projector
@@ -98,10 +98,11 @@ class Agg(Method):
 
     def _features(self, domains: list[Batch], clock: Clock) -> list[Tensor]:
         """f(x) of each source domain, (N_d,D)."""
+        images = [d.images for d in domains]
         if self.mixstyle is None:
-            return forward_domains(self.backbone, domains, joint=self.config.joint_forward)
+            return self.forward_domains(images, joint=self.config.joint_forward)
         with self.mixstyle.mixing(torch.cat([d.domains for d in domains]), clock.generator("mixstyle")):
-            return forward_domains(self.backbone, domains, joint=True)
+            return self.forward_domains(images, joint=True)
 
     def _to_semantics(self, features: Tensor, labels: Tensor) -> Tensor:
         """The mean of L_z2s, Eq. (3) of Gu et al., without class counts. Prediction does not use the projector e."""

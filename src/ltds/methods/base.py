@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -16,18 +15,7 @@ from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.methods.problem import Problem
-
-
-def forward_domains(f: Callable[[Tensor], Tensor], batches: Sequence[Batch], *, joint: bool) -> list[Tensor]:
-    """f(x) of each domain's batch: one forward pass per domain, so that BatchNorm sees one domain at a time.
-
-    `joint` takes all domains in one pass instead.
-    """
-    if not joint:
-        return [f(batch.images) for batch in batches]
-    together = f(torch.cat([batch.images for batch in batches]))
-    ends = list(accumulate(len(batch) for batch in batches))
-    return list(together.tensor_split(ends[:-1]))
+from ltds.nn.adapter import is_row_by_row
 
 
 def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
@@ -132,6 +120,19 @@ class Method(nn.Module, ABC):
     def by_domain(self, batch: Batch) -> list[Batch]:
         """The batch of each source domain, in the order of `task.sources`."""
         return [batch.of(domain) for domain in range(len(self.task.sources))]
+
+    def forward_domains(
+        self, images: Sequence[Tensor], f: Callable[[Tensor], Tensor] | None = None, *, joint: bool = False
+    ) -> list[Tensor]:
+        """f(x) of each domain's images; `f`: the backbone, also at other weights, or one like it.
+
+        One forward pass for each domain, so that BatchNorm sees one domain at a time. `joint` takes all domains in one
+        pass. So does a backbone for which this makes no difference, because fewer passes are faster.
+        """
+        f = f or self.backbone
+        if len(images) == 1 or not (joint or is_row_by_row(self.backbone)):
+            return [f(x) for x in images]
+        return list(f(torch.cat(list(images))).split([len(x) for x in images]))
 
     def training_passes(self, batch: Batch, phase: Phase) -> list[Tensor]:
         """The images of a batch as training divides them: one tensor for each forward pass in which BatchNorm learns.

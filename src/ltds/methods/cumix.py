@@ -110,7 +110,7 @@ class Cumix(Method):
 
     def _forward(self, images: Tensor, sizes: list[int]) -> Tensor:
         """f(x) (N,D), each domain in its own forward pass."""
-        return torch.cat([self.backbone(x) for x in torch.split(images, sizes)])
+        return torch.cat(self.forward_domains(torch.split(images, sizes)))
 
     def _classify(self, features: Tensor) -> Tensor:
         """h(f) (N,C): linear, or the inner products of a projection with s."""

@@ -15,7 +15,7 @@ from ltds.core.distributions import dirichlet
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.distillation import distillation_loss, mixed_teacher
-from ltds.methods.base import Method, Phase, forward_domains, weighted_sum
+from ltds.methods.base import Method, Phase, weighted_sum
 from ltds.methods.problem import Problem
 from ltds.nn.inner_step import call_with, fast_weights, gradients, submodule_weights
 from ltds.nn.known_gradient import with_known_gradient
@@ -170,7 +170,7 @@ class Daml(Method):
 
     def _aggregate(self, domains: Sequence[Batch], clock: Clock) -> StepLoss:
         """The warm-up: Agg with the first network, on one batch of each domain."""
-        logits = [self.classifier(x) for x in forward_domains(self.backbone, domains, joint=self.config.joint_forward)]
+        logits = [self.classifier(x) for x in self._features(self.backbone, domains)]
         losses = [self._classify(f"agg/{n}", z, domains[n], clock) for n, z in enumerate(logits)]
         total = torch.stack(losses).mean()
         return StepLoss(total, {"classification": total.detach()})
@@ -178,8 +178,7 @@ class Daml(Method):
     def _meta_train(self, domains: Sequence[Batch], clock: Clock) -> dict[str, Tensor]:
         """sum_n CE(z_n(x_n)), sum_n KD_n, sum_n DirMix_n at theta; every network sees every domain once."""
         w, nets = self.config.weights, self._networks()
-        joint = self.config.joint_forward
-        features = [forward_domains(net.f, domains, joint=joint) for net in nets]  # [network][domain]: (N,D)
+        features = [self._features(net.f, domains) for net in nets]  # [network][domain]: (N,D)
         logits = [net.h(features[n][n]) for n, net in enumerate(nets)]
         losses = [self._classify(f"own/{n}", z, domains[n], clock) for n, z in enumerate(logits)]
         terms = {"classification": torch.stack(losses).sum()}
@@ -194,7 +193,7 @@ class Daml(Method):
     def _meta_test(self, domains: Sequence[Batch], nets: Sequence[DomainFunctions], clock: Clock) -> dict[str, Tensor]:
         """sum_n sum_{m != n} CE(z'_m(x_n)), sum_n DirMix'_n at theta', on images that meta-train did not use."""
         w, terms = self.config.weights, {}
-        features = [forward_domains(net.f, domains, joint=self.config.joint_forward) for net in nets]
+        features = [self._features(net.f, domains) for net in nets]
         if w.meta_classification:
             pairs = [(m, n) for m in range(len(nets)) for n in range(len(domains)) if m != n]
             losses = [self._classify(f"meta/{m}/{n}", nets[m].h(features[m][n]), domains[n], clock) for m, n in pairs]
@@ -203,6 +202,10 @@ class Daml(Method):
             concentration = self.config.other_concentration, self.config.own_concentration  # mostly other domains
             terms["meta_mix"] = self._mix("meta_mix", nets, features, domains, concentration, clock)
         return terms
+
+    def _features(self, f: Callable[[Tensor], Tensor], domains: Sequence[Batch]) -> list[Tensor]:
+        """f(x) of each domain, (N,D)."""
+        return self.forward_domains([samples.images for samples in domains], f, joint=self.config.joint_forward)
 
     def _distil(
         self,

@@ -87,7 +87,7 @@ class EpiFcr(Method):
         domains = self.by_domain(batch)
         logits = [network(x.images) for network, x in zip(self._networks, domains, strict=True)]
         specific = torch.stack([loss(f"own/{n}", logits[n], x) for n, x in enumerate(domains)])
-        features = [self.backbone(x.images) for x in domains]
+        features = self.forward_domains([x.images for x in domains])
         shared = torch.stack([loss(f"agg/{n}", self.classifier(features[n]), x) for n, x in enumerate(domains)])
         terms = {"domain_networks": specific.mean(), "classification": shared.mean()}
         scale = 1 if self.config.average_domains else len(domains)

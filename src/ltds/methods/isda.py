@@ -46,7 +46,7 @@ class Isda(Method):
 
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
         batches = self.by_domain(batch)
-        features = torch.cat([self.backbone(b.images) for b in batches])
+        features = torch.cat(self.forward_domains([b.images for b in batches]))
         labels, domains = torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
         covariance = self.covariance.updated(features, labels)  # the loss uses this batch too, as in the original
         epochs = clock.total / clock.steps_per_epoch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
@@ -85,8 +86,8 @@ class Masf(Method):
         return StepLoss(total, {name: value.detach() for name, value in ({"cls": task} | terms).items()})
 
     def _task_loss(self, batches: Sequence[Batch], clock: Clock) -> Tensor:
-        """The mean of the criterion at theta, each domain in its own forward pass."""
-        logits = torch.cat([self.classifier(self.backbone(b.images)) for b in batches])
+        """The mean of the criterion at theta, BatchNorm seeing one domain at a time."""
+        logits = self.classifier(torch.cat(self.forward_domains([b.images for b in batches])))
         labels, domains = torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
         loss: Tensor = self.criterion(logits, labels, domains, clock.generator("criterion")).mean()
         return loss
@@ -94,7 +95,8 @@ class Masf(Method):
     def _meta_losses(self, batches: Sequence[Batch], held_out: int, fast: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """At theta': L_global between the held-out domain and each other domain, and L_local on all domains."""
         terms = {}
-        features = [call_with(self.backbone, submodule_weights(fast, "backbone"), b.images) for b in batches]
+        f = partial(call_with, self.backbone, submodule_weights(fast, "backbone"))
+        features = self.forward_domains([b.images for b in batches], f)
         if self.config.alignment:
             logits = [call_with(self.classifier, submodule_weights(fast, "classifier"), x) for x in features]
             pairs = [

@@ -192,9 +192,9 @@ class MetaLtds(Method):
         )
 
     def _forward(self, net: ModelFunctions, batch: Batch, domains: Sequence[int]) -> Outputs:
-        """Each domain in its own forward pass, so that BatchNorm sees one domain at a time (or all in one)."""
+        """f, h and e of these domains; e has BatchNorm, and sees one domain at a time (or all in one), as f does."""
         batches = [batch.of(*domains)] if self.config.joint_forward else [batch.of(d) for d in sorted(domains)]
-        per_batch = [net.f(b.images) for b in batches]
+        per_batch = self.forward_domains([b.images for b in batches], net.f)
         features = torch.cat(per_batch)
         projected = torch.cat([net.e(x) for x in per_batch]) if self.config.weights.z2s else features
         labels, origins = torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
