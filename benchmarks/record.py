@@ -27,6 +27,7 @@ from ltds.core.added import as_before
 from ltds.core.files import write_json
 from ltds.reporting.collection import collect
 from ltds.reporting.run import Run
+from ltds.reporting.used_files import UsedFile
 
 
 def facts(run: Run, row: str) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def facts(run: Run, row: str) -> dict[str, Any]:
         "open_images": held_out.get("open_images"),
         "knows_open_names": run.knows_open_names,
         "metrics_version": whole["version"],
-        "features_sha256": _sha256(str(run.settings().get("data.features", ""))),
+        "features_sha256": _sha256(str(run.config["data"].get("features", ""))),
         "validation": {"accuracy": (whole["validation"] or {}).get("accuracy"), "step": step},
         "summary": run.metrics.summary,
     }
@@ -61,7 +62,8 @@ def settings_of(run: Run) -> dict[str, Any]:
     """What decides the run, except its method, held-out domain, seed and where its files are."""
     settings = run.settings()
     for name in ("data.features", "semantics.table", "backbone.weights"):
-        settings[name] = Path(str(settings.get(name, ""))).name
+        used = settings.get(name)
+        settings[name] = used.name if isinstance(used, UsedFile) else ""
     return settings
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from ltds.core.added import ADDED
 from ltds.reporting.dataset import Dataset, ImageCounts
 from ltds.reporting.run import Run
+from ltds.reporting.used_files import EMBEDDINGS, UsedFile, file_texts
+
+Texts = Mapping[Path, Mapping[str, str]]  # folder of a run -> its settings by dotted name, as a reader sees them
 
 
 def group_runs(runs: Sequence[Run]) -> tuple[tuple[Dataset, ...], list[str]]:
@@ -56,21 +60,36 @@ def _other_images(names: Sequence[str], groups: Sequence[Sequence[Run]]) -> list
 
 
 def _dataset(name: str, counts: ImageCounts, runs: list[Run], notes: list[str]) -> Dataset:
-    methods = dict.fromkeys(run.method for run in runs)
+    methods, texts = dict.fromkeys(run.method for run in runs), _texts(runs)
     rows: dict[str, tuple[Run, ...]] = {}
     for method in methods:
-        for label, members in _variants(method, [run for run in runs if run.method == method], notes).items():
+        for label, members in _variants(method, [run for run in runs if run.method == method], texts, notes).items():
             rows[label] = _without_repeats(members, notes)
-    notes.extend(_different_settings(name, rows))
+    notes.extend(_different_settings(name, rows, texts))
     task = runs[0].task
     ordered = {domain: counts[domain] for domain in task.domains if domain in counts}
     return Dataset(name, task.classes, task.domains, ordered, rows)
 
 
-def _variants(method: str, runs: list[Run], notes: list[str]) -> dict[str, list[Run]]:
+def _texts(runs: Sequence[Run]) -> Texts:
+    """The settings of runs that may be compared; texts are equal where settings are."""
+    tables = {run.path: run.settings() for run in runs}
+    files: dict[str, list[UsedFile]] = {}
+    for table in tables.values():
+        for key, value in table.items():
+            if isinstance(value, UsedFile):
+                files.setdefault(key, []).append(value)
+    shown = {key: file_texts(used) for key, used in files.items()}
+    return {
+        path: {key: repr(shown[key][value] if isinstance(value, UsedFile) else value) for key, value in table.items()}
+        for path, table in tables.items()
+    }
+
+
+def _variants(method: str, runs: list[Run], texts: Texts, notes: list[str]) -> dict[str, list[Run]]:
     """Label -> runs. Runs of one held-out domain with different settings are different experiments, not seeds."""
     values: dict[str, dict[str, set[str]]] = {}
-    settings = [{key: repr(value) for key, value in run.settings().items()} for run in runs]
+    settings = [texts[run.path] for run in runs]
     keys = sorted({key for table in settings for key in table})
     for run, table in zip(runs, settings, strict=True):
         for key in keys:
@@ -110,14 +129,18 @@ def _without_repeats(runs: Iterable[Run], notes: list[str]) -> tuple[Run, ...]:
     return tuple(kept.values())
 
 
-def _different_settings(name: str, rows: Mapping[str, tuple[Run, ...]]) -> list[str]:
-    """A sentence for each setting outside [method] in which the rows of one table differ."""
-    tables = {label: {key: repr(value) for key, value in runs[0].settings().items()} for label, runs in rows.items()}
+def _different_settings(name: str, rows: Mapping[str, tuple[Run, ...]], texts: Texts) -> list[str]:
+    """A sentence for each setting outside [method] in which the rows of one table differ.
+
+    Class embeddings count for methods that use some.
+    """
+    tables = {label: texts[runs[0].path] for label, runs in rows.items()}
     sentences = []
     for key in sorted({key for table in tables.values() for key in table if not key.startswith("method.")}):
         by_value: dict[str, list[str]] = {}
         for label, table in tables.items():
-            by_value.setdefault(_value(table, key), []).append(label)
+            if key in table or key != EMBEDDINGS:
+                by_value.setdefault(_value(table, key), []).append(label)
         if len(by_value) > 1:
             values = "; ".join(f"{value} for {', '.join(labels)}" for value, labels in by_value.items())
             sentences.append(f"Rows of '{name}' were trained with different settings: {key} is {values}.")

@@ -19,6 +19,7 @@ from ltds.core.task import Task
 from ltds.evaluation.arrays import IntArray
 from ltds.reporting.journal_file import STEPS, read_journal
 from ltds.reporting.metrics_file import RunMetrics, read_metrics
+from ltds.reporting.used_files import EMBEDDINGS, used_files
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,12 @@ class Run:
         """Dotted settings that the seeds of one experiment share: without data folder and held-out domain.
 
         Of [run] only what changes results. Also without settings that older runs do not have, where they mean "as
-        before".
+        before". Files that settings name are each a `UsedFile`, which is known by its content.
         """
-        shared = _flat({name: value for name, value in self.config.items() if name != "run"}) | self._numerics()
-        other = ("data.root", "data.held_out", "method.name")
-        return {k: v for k, v in shared.items() if k not in other and not as_before(k, v)}
+        given = _flat({name: value for name, value in self.config.items() if name != "run"})
+        other = ("data.root", "data.held_out", "method.name", EMBEDDINGS)
+        shared = {k: v for k, v in given.items() if k not in other} | self._numerics()
+        return {k: v for k, v in shared.items() if not as_before(k, v)} | used_files(given, self.environment)
 
     def _numerics(self) -> dict[str, Any]:
         """The settings of [run] that change results, as the run was made: precision "auto", torchrun's ranks."""
