@@ -9,6 +9,7 @@ import pytest
 
 from ltds.core.runs import RunDirectory
 from ltds.reporting.collection import Collection, collect
+from ltds.reporting.used_files import UsedFile, file_texts, used_files
 
 A, B = "a" * 64, "b" * 64
 
@@ -70,3 +71,39 @@ def test_weights_of_a_package_have_no_file(make_run, runs: Path) -> None:
     make_run("agg", seed=0, config={"backbone": {"weights": "imagenet"}})
     make_run("agg", seed=1, config={"backbone": {"weights": ""}})
     assert rows_of(collect([runs])) == {"agg (backbone.weights='imagenet')": [0], "agg (backbone.weights='')": [1]}
+
+
+def test_other_class_embeddings_are_another_row_and_no_repetition(make_run, runs: Path) -> None:
+    """The dataset's own table has no setting that names it: only the record tells that it was changed."""
+    no_table = {"semantics": {"table": ""}}
+    for folder, checksum in (("before", A), ("after", B)):
+        with_files(make_run("ltds", folder=folder, config=no_table), semantics=checksum)
+    with_files(make_run("agg", config=no_table), semantics="")
+    found = collect([runs])
+    one, two = "ltds (semantics.table='bbbbbb')", "ltds (semantics.table='aaaaaa')"
+    assert rows_of(found) == {one: [0], two: [0], "agg": [0]}
+    sentence = f"different settings: semantics.table is 'bbbbbb' for {one}; 'aaaaaa' for {two}."
+    assert found.problems == (f"Rows of 'toy' were trained with {sentence}",), "agg uses none"
+
+
+def test_methods_with_the_same_embeddings_or_none_do_not_differ(make_run, runs: Path) -> None:
+    for method, checksum in (("ltds", A), ("agg-embeddings", A), ("agg", "")):
+        with_files(make_run(method), semantics=checksum)
+    found = collect([runs])
+    assert rows_of(found) == {"agg": [0], "agg-embeddings": [0], "ltds": [0]}
+    assert found.problems == ()
+
+
+def test_a_table_elsewhere_is_the_same_unless_it_is_not_scaled() -> None:
+    """A dataset's own attributes.csv is scaled, a copy of it is not; other tables are always taken as they are."""
+
+    def embeddings(table: str) -> UsedFile:
+        settings = {"data.root": "/data/toy", "semantics.table": table}
+        return used_files(settings, {"semantics": A})["semantics.table"]
+
+    own, copy = embeddings(""), embeddings("/copy/attributes.csv")
+    assert embeddings("/data/toy/semantics/attributes.csv") == own
+    assert embeddings("/elsewhere/glove.npz") == own, "the dataset's only table, by another path"
+    assert copy != own
+    assert copy == embeddings("/other/copy.csv")
+    assert file_texts([own, copy]) == {own: "aaaaaa", copy: "attributes.csv"}
