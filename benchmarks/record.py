@@ -14,7 +14,6 @@ records do not say by which rules; tables leave their numbers out where a rule h
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import platform
 from collections import Counter
@@ -31,7 +30,10 @@ from ltds.reporting.used_files import UsedFile
 
 
 def facts(run: Run, row: str) -> dict[str, Any]:
-    """What a table or a reader may want to know of a run."""
+    """What a table or a reader may want to know of a run.
+
+    `features_sha256` as the run recorded it, None for older runs: today's file may be another one.
+    """
     whole = json.loads(run.directory.metrics_file.read_text(encoding="utf-8"))
     held_out = whole["per_domain"].get(run.held_out, {})
     step = run.metrics.choices["model"].get("step")
@@ -47,15 +49,10 @@ def facts(run: Run, row: str) -> dict[str, Any]:
         "open_images": held_out.get("open_images"),
         "knows_open_names": run.knows_open_names,
         "metrics_version": whole["version"],
-        "features_sha256": _sha256(str(run.config["data"].get("features", ""))),
+        "features_sha256": run.environment.get("files", {}).get("data.features"),
         "validation": {"accuracy": (whole["validation"] or {}).get("accuracy"), "step": step},
         "summary": run.metrics.summary,
     }
-
-
-def _sha256(file: str) -> str | None:
-    """Of a file of features, as long as it is there: its name alone does not say which features it has."""
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file and Path(file).is_file() else None
 
 
 def settings_of(run: Run) -> dict[str, Any]:

@@ -35,6 +35,33 @@ def test_other_rules_or_features_are_another_row() -> None:
     assert RECORD.different([first, run(3), second]) == "('agg', 'd', 'x') differ in features_sha256"
 
 
+def test_the_checksum_of_features_is_the_one_that_the_run_recorded(tmp_path: Path) -> None:
+    """Not that of the file of today, which may have been overwritten."""
+    features, metrics = tmp_path / "f.npz", tmp_path / "metrics.json"
+    features.write_bytes(b"today")
+    metrics.write_text(json.dumps({"version": 5, "per_domain": {}, "validation": None}), encoding="utf-8")
+
+    def checksum(**environment: object) -> object:
+        config = {"data": {"root": "d", "held_out": "x", "features": str(features)}, "run": {"seed": 0}}
+        directory = SimpleNamespace(metrics_file=metrics, read_environment=lambda: environment)
+        numbers = SimpleNamespace(choices={"model": {}}, summary={})
+        task = SimpleNamespace(name="d", held_out="x", open_classes=())
+        return RECORD.facts(RECORD.Run(directory, "agg", 0, task, config, numbers, environment), "")["features_sha256"]
+
+    assert checksum(files={"data.features": "then"}) == "then"
+    assert checksum() is None
+    assert checksum(files={"backbone.weights": "w"}) is None
+
+
+def test_settings_name_files_without_their_folder() -> None:
+    """As the records of before, which newer runs are compared with."""
+    config = {"data": {"features": "/x/f.npz"}, "backbone": {"weights": "/y/w.pth"}, "run": {}}
+    environment = {"files": {"data.features": "1", "backbone.weights": "2"}}
+    settings = RECORD.settings_of(RECORD.Run(None, "agg", 0, None, config, None, environment))
+    names = {"data.features": "f.npz", "backbone.weights": "w.pth", "semantics.table": ""}
+    assert settings.items() >= names.items()
+
+
 def test_runs_of_an_earlier_record_are_compared_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "record.json"
     older = {"settings": {"lr": 0.3}, "runs": [run(1) | {"commit": "1"}]}
