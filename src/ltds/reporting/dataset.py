@@ -59,15 +59,16 @@ class Dataset:
         """The runs with those held-out domains that every row has: a mean over others would compare unlike tasks.
 
         All runs if every row has the same ones, or if there is no common one. Runs that were trained on all domains
-        count only if there are no others.
+        count only if there are no others; a row that has nothing else keeps them.
         """
-        per_row = [
-            {run.held_out for run in runs} & set(self.held_out_only or self.held_out) for runs in self.rows.values()
-        ]
+        needed = set(self.held_out_only or self.held_out)
+        per_row = [found for runs in self.rows.values() if (found := {run.held_out for run in runs} & needed)]
         common = set.intersection(*per_row) if per_row else set()
         if not common or all(domains == common for domains in per_row):
             return self
-        kept = {label: tuple(run for run in runs if run.held_out in common) for label, runs in self.rows.items()}
+        kept = {
+            label: tuple(run for run in runs if run.held_out in common) or runs for label, runs in self.rows.items()
+        }
         return replace(self, rows=kept)
 
     def class_images(self) -> IntArray:
