@@ -45,6 +45,7 @@ INTERVAL = "Intervals: none for one seed, too narrow for few domains ([statistic
 ORDERED = 6  # with fewer methods in both tables, a rank correlation says nothing
 RULED = ("h_fixed", "h_u_fixed")  # their rule has changed: metrics of version 5 have it with its smallest threshold
 Cell = tuple[str, str, int]  # dataset, held-out domain, seed
+Average = tuple[float | None, float | None, int]  # mean, standard deviation over seeds, seeds
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,20 @@ class Study:
 
     def values(self, row: str, metric: str) -> dict[Cell, float]:
         """In percent; undefined ones left out. Where the rule of a number has changed, those by the latest rule."""
-        runs = [run for run in self.runs if run["row"] == row and run["summary"].get(metric) is not None]
-        latest = max(map(_version, runs), default=0)
+        latest = self.rule(row, metric)
         return {
             (run["data"], run["held_out"], run["seed"]): 100 * run["summary"][metric]
-            for run in runs
+            for run in self._with(row, metric)
             if metric not in RULED or _version(run) == latest
         }
+
+    def rule(self, row: str, metric: str) -> int:
+        """The latest rule by which this row has the number; 0 if no record says it."""
+        return max(map(_version, self._with(row, metric)), default=0)
+
+    def _with(self, row: str, metric: str) -> list[dict[str, Any]]:
+        """The runs of the row that have the number."""
+        return [run for run in self.runs if run["row"] == row and run["summary"].get(metric) is not None]
 
     def whole_seeds(self, row: str) -> Study:
         """Without the runs of this row whose seed lacks a held-out domain; all of them if every seed does.
@@ -93,7 +101,7 @@ class Study:
         whole = {seed for seed, places in has.items() if places == needed} or set(has)
         return Study(self.name, [run for run in self.runs if run["row"] != row or run["seed"] in whole])
 
-    def average(self, row: str, metric: str) -> tuple[float | None, float | None, int]:
+    def average(self, row: str, metric: str) -> Average:
         """Mean over the held-out domains; its standard deviation over seeds; the seeds that have all domains.
 
         None where no seed has all: a mean over other domains could not be compared with the rest of its row or column.
@@ -169,17 +177,29 @@ def table(study: Study, options: dict[str, str]) -> str:
 def _averages(
     study: Study, rows: list[str], columns: list[str], compared: bool
 ) -> tuple[list[str], dict[str, list[str]]]:
-    cells = {row: [study.average(row, column) for column in columns] for row in rows}
-    texts: dict[str, list[str]] = {}
+    cells = {column: {row: study.average(row, column) for row in rows} for column in columns}
+    texts: dict[str, list[str]] = {row: [] for row in rows}
+    for column, of_rows in cells.items():
+        best = _best(study, column, of_rows) if compared else set()
+        for row, (mean, spread, _) in of_rows.items():
+            texts[row].append(_text(mean, spread, bold=row in best))
     for row in rows:
-        texts[row] = []
-        for i, (mean, spread, seeds) in enumerate(cells[row]):
-            most = max(cells[other][i][2] for other in rows)  # the best of fewer seeds may be chance
-            best = max(round(cells[other][i][0] or 0, 1) for other in rows if cells[other][i][2] == most)
-            bold = compared and mean is not None and seeds == most and round(mean, 1) == best  # all printed alike
-            texts[row].append(_text(mean, spread, bold=bold))
-        texts[row].append(str(cells[row][0][2]))
+        texts[row].append(str(cells[columns[0]][row][2]))
     return [*(_name(c) for c in columns), "seeds"], texts
+
+
+def _best(study: Study, column: str, cells: dict[str, Average]) -> set[str]:
+    """The rows with the highest number as printed, which may be several. One seed may be chance.
+
+    So a row of one seed is best only where all have one. Where the rule of a number has changed, only rows by the
+    latest rule.
+    """
+    seeds = {row: count for row, (_, _, count) in cells.items() if count}
+    enough = min(2, max(seeds.values(), default=0))
+    rules = {row: study.rule(row, column) for row in seeds}
+    latest = [row for row in seeds if column not in RULED or rules[row] == max(rules.values())]
+    means = {row: round(cells[row][0] or 0, 1) for row in latest if seeds[row] >= enough}
+    return {row for row, mean in means.items() if mean == max(means.values())}
 
 
 def _by_domain(study: Study, rows: list[str], columns: list[str]) -> tuple[list[str], dict[str, list[str]]]:

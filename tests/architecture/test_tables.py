@@ -110,6 +110,37 @@ def test_values_that_are_printed_alike_are_all_best() -> None:
     assert TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u"}).count("**50.0**") == 2
 
 
+def runs_of(numbers: dict[str, list[float]], **facts: object) -> list[dict[str, object]]:
+    """Runs of one held-out domain: for each row its Acc-U and H by seed."""
+    shared = {"data": "d", "held_out": "x", "commit": "1", "known_images": 9, "open_images": 0, **facts}
+    return [
+        {**shared, "row": row, "seed": seed, "summary": {"acc_u": value, "h_fixed": value}}
+        for row, values in numbers.items()
+        for seed, value in enumerate(values)
+    ]
+
+
+def bold(runs: list[dict[str, object]], column: str = "acc_u") -> list[str]:
+    lines = TABLES.table(TABLES.Study("s", runs), {"columns": column}).splitlines()
+    return [line.split("`")[1] for line in lines if "**" in line]
+
+
+def test_bold_is_the_highest_mean_of_two_or_more_seeds() -> None:
+    """Three seeds that are lower are no better than two; one seed may be chance, unless nothing else is there."""
+    assert bold(runs_of({"three": [0.5, 0.5, 0.5], "two": [0.6, 0.6], "one": [0.7]})) == ["two"]
+    assert bold(runs_of({"two": [0.5, 0.5], "one": [0.7]})) == ["two"]
+    assert bold(runs_of({"one": [0.7], "other": [0.6]})) == ["one"]
+
+
+def test_bold_is_never_a_number_by_an_earlier_rule() -> None:
+    earlier = runs_of({"a": [0.9, 0.9], "b": [0.8]})
+    latest = runs_of({"c": [0.6, 0.6], "d": [0.5, 0.5]}, metrics_version=5)
+    assert bold([*earlier, *latest], "h_fixed") == ["c"]
+    assert bold([*earlier, *latest]) == ["a"], "Acc-U has had one rule"
+    assert bold([*earlier[2:], *runs_of({"c": [0.6]}, metrics_version=5)], "h_fixed") == ["c"]
+    assert bold(earlier, "h_fixed") == ["a"], "all by the same rule"
+
+
 def test_rows_that_know_the_names_of_open_classes_are_marked() -> None:
     """As the record says; for an older record, as the method's settings say."""
     run = {"data": "d", "held_out": "x", "seed": 0, "commit": "1", "known_images": 9, "summary": {"acc_u": 0.5}}
