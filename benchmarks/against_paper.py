@@ -19,7 +19,7 @@ from ltds.reporting.collection import collect
 from ltds.reporting.cost import cost_of
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.paper.tables import METRIC_KEYS, RESULTS, paper_preset, preset_averages
+from ltds.reporting.paper.tables import METRIC_KEYS, RESULTS, by_paper_preset, paper_preset, preset_averages
 from ltds.reporting.result_table import Column, TableCell, cell_of, detail_group
 
 SHOWN = ("Acc-U", "Acc", "H")
@@ -70,7 +70,7 @@ def table(dataset: Dataset, number: str, costs: dict[str, Any]) -> list[str]:
 def orders(dataset: Dataset, number: str) -> list[str]:
     lines = []
     for metric in SHOWN:
-        mine = {paper_preset(label): c.mean for label, c in ours(dataset, metric).items() if c.mean is not None}
+        mine = by_paper_preset({label: cell.mean for label, cell in ours(dataset, metric).items()})
         theirs = preset_averages(number, metric)
         found = agreement(mine, theirs)
         lines += [_correlation(metric, found), *_swaps(found), *_missing(theirs.keys() - mine.keys())]

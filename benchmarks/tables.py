@@ -32,7 +32,7 @@ from ltds.evaluation.significance import agreement, paired_difference
 from ltds.methods.registry import METHODS
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.open_names import KNOWS_NAMES, marked
-from ltds.reporting.paper.tables import METRIC_KEYS, paper_preset, preset_averages
+from ltds.reporting.paper.tables import METRIC_KEYS, by_paper_preset, paper_preset, preset_averages
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"<!-- table: (?P<words>[^>]*?) -->\n(?P<text>.*?)<!-- end of table -->", re.DOTALL)
@@ -227,8 +227,8 @@ def _order(study: Study, rows: list[str], published: dict[str, dict[str, float]]
     """How similarly we and the paper order the methods; "" for too few methods in both tables."""
     found = {}
     for name, theirs in published.items():
-        means = {paper_preset(row): study.average(row, METRIC_KEYS[name])[0] for row in rows}
-        found[name] = agreement({row: mean for row, mean in means.items() if mean is not None}, theirs)
+        means = {row: study.average(row, METRIC_KEYS[name])[0] for row in rows}
+        found[name] = agreement(by_paper_preset(means), theirs)
     told = [
         f"{name} {f.spearman:.2f} ({len(f.methods)} methods)" for name, f in found.items() if f.spearman is not None
     ]

@@ -20,6 +20,17 @@ def test_forms_for_training_from_scratch_count(monkeypatch: pytest.MonkeyPatch) 
     assert "daml," not in missing
 
 
+def test_a_method_in_both_forms_counts_once_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From scratch, daml has the paper's number here; its other form, with 99, would stand above all."""
+    paper = AGAINST.preset_averages("2", "Acc-U")
+    means = {**{m: paper[m] for m in ("agg", "bsce", "ltds")}, "daml-scratch": paper["daml"], "daml": 99.0}
+    for names in (list(means), list(means)[::-1]):
+        cells = {m: SimpleNamespace(mean=means[m]) for m in names}
+        monkeypatch.setattr(AGAINST, "ours", lambda dataset, metric, cells=cells: cells)
+        first = AGAINST.orders(SimpleNamespace(), "2")[0]
+        assert first.startswith("- **Acc-U**: Spearman 1.00, Kendall 1.00 over 4 methods. 0 pairs"), names
+
+
 def test_equal_numbers_have_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         AGAINST, "ours", lambda dataset, metric: {m: SimpleNamespace(mean=1.0) for m in ("agg", "bsce", "ltds")}

@@ -179,3 +179,14 @@ def test_the_order_is_compared_with_the_papers() -> None:
     assert f"{sentence} -1.00 (7 methods)." in text(order[::-1])
     assert sentence not in text(order[:5]), "too few to say anything"
     assert f"| `cumix-scratch` | {50 - order.index('cumix'):.1f} | 1 | {paper['cumix']:.1f} |" in text(order)
+
+
+def test_the_order_takes_the_form_for_training_from_scratch() -> None:
+    """In any order of the rows: the other form of cumix, with 99 %, would stand above all."""
+    paper = TABLES.preset_averages("2", "Acc-U")
+    rows = {row: [paper[row] / 100] for row in ("ltds", "bsce", "crt", "equal", "remix", "agg")}
+    rows |= {"cumix-scratch": [paper["cumix"] / 100], "cumix": [0.99]}
+    for names in (list(rows), list(rows)[::-1]):
+        options = {"columns": "acc_u", "paper": "2", "rows": ",".join(names)}
+        text = TABLES.table(TABLES.Study("s", runs_of(rows)), options)
+        assert "with the paper's order: Acc-U 1.00 (7 methods)." in text, names

@@ -24,6 +24,7 @@ from ltds.reporting.paper.tables import (
     RESULTS,
     SETTINGS,
     averages,
+    by_paper_preset,
     preset_averages,
     printed,
     rows,
@@ -144,6 +145,13 @@ def test_layout_and_text_fit_the_terminal() -> None:
     assert text("2", 1000).count("cRT") == 1
     assert text("2", 80).count("cRT") == 3
     assert set(TABLES) == RESULTS.keys() | SETTINGS.keys()
+
+
+def test_of_two_forms_the_one_for_training_from_scratch_counts() -> None:
+    for names in (["daml", "daml-scratch", "agg"], ["agg", "daml-scratch", "daml"]):
+        means = {"daml": 10.0, "daml-scratch": 20.0, "agg": 30.0}
+        assert by_paper_preset({name: means[name] for name in names}) == {"daml": 20.0, "agg": 30.0}, names
+    assert by_paper_preset({"daml": 10.0, "daml-scratch": None, "agg": None}) == {"daml": 10.0}
 
 
 def test_other_formats() -> None:

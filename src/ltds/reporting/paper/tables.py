@@ -135,6 +135,16 @@ def paper_preset(name: str) -> str:
     return name.removesuffix("-scratch")
 
 
+def by_paper_preset(means: Mapping[str, float | None]) -> dict[str, float]:
+    """Our numbers by the names of the paper's tables; rows without a number are left out.
+
+    Where a method has a row in both of its forms, the one for training from scratch counts, in any order of rows.
+    """
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    scratch_last = sorted(known, key=lambda name: name != paper_preset(name))
+    return {paper_preset(name): known[name] for name in scratch_last}
+
+
 def preset_averages(table: str, metric: str) -> dict[str, float]:
     """Our preset -> the paper's average in percent, for tables with one row for each preset."""
     labels = {number.label: number.preset for number in rows(table)}
