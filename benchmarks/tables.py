@@ -11,7 +11,8 @@ A table stands between two comments; the first says what it shows:
 columns: metrics as in metrics.json. rows: which, in this order; without it all, the best first. against: one more
 column, the difference to this row on the first metric, paired over held-out domains and seeds. by=held_out: one column
 for each held-out domain. paper: the paper's table, for one more column and, from six shared methods on, for a sentence
-on how similar the two orders are. first=data: rows are datasets, not methods.
+on how similar the two orders are. first=data: rows are datasets, not methods, on the held-out domains that all of
+their methods have.
 """
 
 from __future__ import annotations
@@ -64,6 +65,16 @@ class Study:
         has = [{(r["data"], r["held_out"]) for r in self.runs if r["row"] == row} for row in rows]
         common = set.intersection(*has)
         runs = [r for r in self.runs if r["row"] in rows and (r["data"], r["held_out"]) in common]
+        return Study(self.name, runs)
+
+    def shared_domains(self) -> Study:
+        """Where rows are datasets: the held-out domains that all methods of a row have, or one would count for more."""
+        has: dict[str, dict[str, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
+        for run in self.runs:
+            data, method = _data_and_method(run)
+            has[run["row"]][method].add((data, run["held_out"]))
+        common = {row: set.intersection(*by_method.values()) for row, by_method in has.items()}
+        runs = [run for run in self.runs if (_data_and_method(run)[0], run["held_out"]) in common[run["row"]]]
         return Study(self.name, runs)
 
     def rows(self) -> list[str]:
@@ -128,6 +139,12 @@ def _version(run: dict[str, Any]) -> int:
     return run.get("metrics_version") or 0
 
 
+def _data_and_method(run: dict[str, Any]) -> tuple[str, str]:
+    """Where rows are datasets, a run's data is DATASET/METHOD."""
+    data, _, method = run["data"].partition("/")
+    return data, method
+
+
 def _knows_open_names(run: dict[str, Any]) -> bool:
     """As the run says; an older record does not, but the settings of its method do, and whether classes were open."""
     if "knows_open_names" in run:
@@ -151,6 +168,8 @@ def table(study: Study, options: dict[str, str]) -> str:
         study = study.only(given or study.rows())
         for row in given or study.rows():
             study = study.whole_seeds(row)
+    else:
+        study = study.shared_domains()
     rows = given or study.rows()  # the best first, by what the table shows
     heads, texts = _by_domain(study, rows, columns) if options.get("by") else _averages(study, rows, columns, compared)
     if options.get("against"):
@@ -272,10 +291,7 @@ def _printed(values: Iterable[float | None]) -> str:
 def _sizes(study: Study, rows: list[str]) -> str:
     """What the numbers rest on: runs, and images in a held-out domain."""
     runs = [run for run in study.runs if run["row"] in rows]
-    # Where rows are datasets, a run's data is DATASET/METHOD.
-    domains = {
-        (run["data"].partition("/")[0], run["held_out"]): (run["known_images"], run["open_images"]) for run in runs
-    }
+    domains = {(_data_and_method(run)[0], run["held_out"]): (run["known_images"], run["open_images"]) for run in runs}
     known, opened = zip(*domains.values(), strict=True)
     images = f"{_range(known)} images of known and {_range(opened)} of open classes"
     basis = f"{len(domains)} held-out domains with {images}; " if any(known) else ""

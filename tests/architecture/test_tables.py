@@ -190,3 +190,16 @@ def test_the_order_takes_the_form_for_training_from_scratch() -> None:
         options = {"columns": "acc_u", "paper": "2", "rows": ",".join(names)}
         text = TABLES.table(TABLES.Study("s", runs_of(rows)), options)
         assert "with the paper's order: Acc-U 1.00 (7 methods)." in text, names
+
+
+def test_methods_of_a_dataset_are_averaged_over_the_same_domains() -> None:
+    """bsce has no y: with the 90 of agg there, agg would count for more than bsce, and y for less than x."""
+    numbers = {("d/agg", "x"): 0.4, ("d/agg", "y"): 0.9, ("d/bsce", "x"): 0.6, ("e/agg", "y"): 0.2}
+    shared = {"seed": 0, "commit": "1", "known_images": 9, "open_images": 1}
+    runs = [
+        {**shared, "row": data[0].upper(), "data": data, "held_out": domain, "summary": {"acc_u": value}}
+        for (data, domain), value in numbers.items()
+    ]
+    lines = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u", "first": "data"}).splitlines()
+    assert lines[2:4] == ["| `D` | 50.0 | 1 |", "| `E` | 20.0 | 1 |"]
+    assert lines[5].startswith("3 runs; 2 held-out domains")
