@@ -140,13 +140,11 @@ def _is_tested(one: MethodDifference, needed: int) -> bool:
 
 def _certainty(found: Answer, second: str | None, family: int, place: str, needed: Mapping[str, int]) -> str:
     """What pairs of runs with the same held-out domain and seed show about the leader and the other methods."""
-    said, beaten = [], found.beaten
-    if second and second not in found.against:
-        said.append(f"It shares no seed and held-out domain with {isolated(second)}: train both with the same seeds.")
+    said, beaten = _unpaired(found, second) if second else [], found.beaten
     clauses = [f"it beats {isolated(label)} in {_numbers(found.against[label])}" for label in beaten[:DETAILED]]
     if len(beaten) > DETAILED:
         clauses.append(f"it also beats {_names(beaten[DETAILED:])}")
-    clauses += [*_beaten_by(found), *_no_difference(found)]
+    clauses += [*_beaten_by(found), *_no_difference(found, second)]
     if clauses:
         text = "; ".join(clauses)
         said.append(f"{text[0].upper()}{text[1:]}.")
@@ -154,6 +152,16 @@ def _certainty(found: Answer, second: str | None, family: int, place: str, neede
     if second and second in found.against:
         said += _caution(found, second, needed[second])
     return " ".join([*said, *_without_average(found, place)])
+
+
+def _unpaired(found: Answer, second: str) -> list[str]:
+    """A sentence if nothing was tested between leader and runner-up, because they share no seed, or one."""
+    name = isolated(second)
+    if second not in found.against:
+        return [f"It shares no seed and held-out domain with {name}: train both with the same seeds."]
+    if found.against[second].one_seed:
+        return [f"It shares one seed with {name}, which cannot be tested: train both with the same two or more seeds."]
+    return []
 
 
 def _without_average(found: Answer, place: str) -> Iterator[str]:
@@ -177,28 +185,33 @@ def _beaten_by(found: Answer) -> list[str]:
     return [*clauses, "its higher mean comes from comparing other runs than these pairs"] if lower else clauses
 
 
-def _no_difference(found: Answer) -> list[str]:
-    """Clauses on the undecided methods: few pairs that show nothing are no sign that two methods are as good."""
-    first, *rest = [label for label in found.undecided if label in found.against] or [""]
-    if not first:
-        return []
-    clauses = [f"no significant difference from {isolated(first)}: it won {_numbers(found.against[first])}"]
+def _no_difference(found: Answer, second: str | None) -> list[str]:
+    """Clauses on the undecided methods: few pairs that show nothing are no sign that two methods are as good.
+
+    Of the runner-up with which one seed is shared, `_unpaired` has told.
+    """
+    shared = [label for label in found.undecided if label in found.against]
+    first, *rest = [label for label in shared if not found.against[label].one_seed] or [""]
+    clauses = []
+    if first:
+        clauses = [f"no significant difference from {isolated(first)}: it won {_numbers(found.against[first])}"]
     tested, few = ([label for label in rest if (label in found.tested) is wanted] for wanted in (True, False))
     clauses += [f"nor from {_names(tested)}"] if tested else []
-    return [*clauses, f"too few pairs to tell it from {_names(few)}"] if few else clauses
+    clauses += [f"too few pairs to tell it from {_names(few)}"] if few else []
+    once = [label for label in shared if found.against[label].one_seed and label != second]
+    return [*clauses, f"one shared seed cannot tell it from {_names(once)}"] if once else clauses
 
 
 def _numbers(one: MethodDifference) -> str:
-    """How often it won, by how much, and the p-value, which pairs of one seed do not have."""
+    """How often it won, by how much, and the p-value."""
     d = one.paired
     ties = f", {d.ties} tied" if d.ties else ""
-    test = "one seed" if one.p is None else p_equals(one.p)
-    return f"{d.wins} of {d.pairs} pairs{ties} (difference {d.mean:.1f}{interval(d.low, d.high)}, {test})"
+    return f"{d.wins} of {d.pairs} pairs{ties} (difference {d.mean:.1f}{interval(d.low, d.high)}, {p_equals(one.p)})"
 
 
 def _caution(found: Answer, second: str, needed: int) -> list[str]:
     """A sentence if the runner-up is not beaten: fewer pairs than `needed` cannot show it."""
-    if second not in found.undecided:
+    if second not in found.undecided or found.against[second].one_seed:
         return []
     pairs = found.against[second].paired.pairs
     if pairs >= needed:

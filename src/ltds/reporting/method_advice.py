@@ -79,6 +79,12 @@ def _undecided(dataset: Dataset, leader: str, found: Answer) -> Advice:
             f"Take {best} for now, and train it and {other} with three or more seeds.",
             "It has the highest number, but a method was trained only once: another seed may change the order.",
         )
+    one = found.against.get(found.undecided[0])
+    if one is None or one.one_seed:
+        return Advice(
+            f"Take {best} for now, and train it and {other} with the same two or more seeds.",
+            f"It has the highest number, but the two share {'one seed' if one else 'no run'}: nothing could be tested.",
+        )
     if not found.enough_pairs:
         return Advice(
             f"Take {best} for now, and add seeds or held-out domains.",

@@ -29,10 +29,15 @@ class MethodDifference:
     seeds: int
 
     @property
+    def one_seed(self) -> bool:
+        """Whether the pairs have too few seeds for a test."""
+        return self.seeds < FEWEST_SEEDS
+
+    @property
     def verdict(self) -> str:
         """What the pairs show. A difference needs both the test over pairs and the interval over domains and seeds."""
         low, high = self.paired.low, self.paired.high
-        if self.seeds < FEWEST_SEEDS or low is None or high is None or self.p is None:
+        if self.one_seed or low is None or high is None or self.p is None:
             return "one seed"
         if self.p <= ALPHA and (low > 0 or high < 0):
             return "better" if low > 0 else "worse"

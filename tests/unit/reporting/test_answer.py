@@ -75,6 +75,19 @@ def test_methods_that_share_no_seed(make_run, runs: Path) -> None:
     assert ask(runs).certainty.startswith("It shares no seed and held-out domain with agg")
 
 
+@pytest.mark.parametrize("domains", [("photo",), ("photo", "sketch", "art_&_co")])
+def test_methods_that_share_one_seed(make_run, runs: Path, domains: tuple[str, ...]) -> None:
+    """Nothing is tested then, and other held-out domains would not help."""
+    for held_out, seed in itertools.product(domains, range(3)):
+        make_run("agg", held_out, seed, 0.40 + 0.01 * seed)
+        make_run("dc", held_out, seed + 2, 0.50 + 0.01 * seed)
+    found = ask(runs)
+    assert (found.undecided, found.tested) == (("agg",), ())
+    assert found.certainty == (
+        "It shares one seed with agg, which cannot be tested: train both with the same two or more seeds."
+    )
+
+
 def test_level_methods(make_run, runs: Path) -> None:
     make_run("agg", acc_u=0.5)
     make_run("dc", acc_u=0.5)

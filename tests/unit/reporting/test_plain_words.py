@@ -79,6 +79,16 @@ def test_one_seed_is_never_called_a_winner(make_run, runs: Path) -> None:
     assert not any(action.startswith("Use ") for action in said)
 
 
+@pytest.mark.parametrize(("first", "shared"), [(1, "one seed"), (2, "no run")])
+def test_methods_that_share_too_little_for_a_test_need_the_same_seeds(make_run, runs: Path, first, shared) -> None:
+    for seed in (0, 1):
+        make_run("agg", seed=seed, acc_u=0.5)
+        make_run("dc", seed=seed + first, acc_u=0.6)
+    assert advice(runs)["Take dc for now, and train it and agg with the same two or more seeds."] == (
+        f"It has the highest number, but the two share {shared}: nothing could be tested."
+    )
+
+
 def test_too_few_pairs_are_not_called_equal(make_run, runs: Path) -> None:
     for seed in (0, 1, 2):
         make_run("agg", seed=seed, acc_u=0.5, parameters=10)
