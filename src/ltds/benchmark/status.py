@@ -104,12 +104,13 @@ def cell_status(cell: IndexedCell, now: float | None = None, since: float = 0.0)
 def time_left(statuses: Sequence[CellStatus], jobs: int) -> float | None:
     """Estimated seconds until all cells are done, from the times of finished and running ones; None if unknown.
 
-    What is not known of a method is taken from the finished runs of all methods, then from the running ones.
+    What is not known of a method is taken from the finished runs of all methods, then from the running ones. A cell is
+    trained by one job: the others cannot make its end come sooner.
     """
     finished = _seconds_by_method(status for status in statuses if status.state == "done")
     running = _seconds_by_method(status for status in statuses if status.state == "running")
     of_any = _all(finished) or _all(running)
-    total = 0.0
+    of_cells = [0.0]
     for status in statuses:
         if status.state in ("done", "failed"):
             continue
@@ -119,8 +120,8 @@ def time_left(statuses: Sequence[CellStatus], jobs: int) -> float | None:
         left = status.seconds_left if status.seconds_left is not None else left
         if left is None:
             return None
-        total += left
-    return total / jobs
+        of_cells.append(left)
+    return max(sum(of_cells) / jobs, *of_cells)
 
 
 def _seconds_by_method(statuses: Iterable[CellStatus]) -> dict[str, list[float]]:

@@ -73,6 +73,16 @@ def test_a_running_cell_tells_until_one_has_finished(tmp_path: Path) -> None:
     assert time_left([done, running, waiting, other], jobs=1) == 30 + 40 + 100
 
 
+def test_more_jobs_do_not_shorten_the_last_cells(tmp_path: Path) -> None:
+    """One cell with 600 s left takes 600 s with 8 jobs, too; with more cells the jobs share the work."""
+    last = cell_status(training(tmp_path, "last", step=100, steps=400, seconds=2.0), NOW)
+    short = cell_status(training(tmp_path, "short", step=350, steps=400, seconds=2.0), NOW)
+    assert (last.seconds_left, short.seconds_left) == (600, 100)
+    assert time_left([last], jobs=8) == 600
+    assert time_left([last, short], jobs=8) == 600
+    assert time_left([last, *[short] * 8], jobs=2) == (600 + 800) / 2
+
+
 def test_the_line_of_a_continued_grid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     earlier = finished(tmp_path, "earlier", NOW - 50_000, NOW - 10_000)
     reader = _StatusReader([earlier, cell(tmp_path, "later")])
