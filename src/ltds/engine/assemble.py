@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ltds.core.errors import DataError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.ranks import ALONE, Ranks
 from ltds.core.task import Task
@@ -34,7 +33,7 @@ from ltds.engine.session import Session
 from ltds.engine.swad import WeightWindow
 from ltds.engine.tensorboard import require_tensorboard
 from ltds.engine.threads import use_threads
-from ltds.engine.trainable import has_known_validation, trainable_task
+from ltds.engine.trainable import require_validation, trainable_task
 from ltds.methods.base import Method, Phase
 from ltds.nn.precision import Precision, compute_in
 from ltds.nn.sharing import BackboneSharing
@@ -57,15 +56,11 @@ def assemble(
     if config.run.tensorboard:
         require_tensorboard()
     task = trainable_task(manifest, config.data.held_out or None)
+    require_validation(config, manifest)
     inputs, frozen = network_inputs(config, manifest, task, device, progress)
     embeddings = load_embeddings(config, manifest, task)
     dim = inputs.dim if isinstance(inputs, FeatureInputs) else None
     method = build_method(config, task, embeddings, device, input_dim=dim)
-    if method.needs_validation and not any(len(manifest.rows("val", source)) for source in task.sources):
-        raise DataError(
-            f"Expected validation images in the source domains for method '{config.method_name}', which chooses a "
-            "setting on them, but got none. Mark some training images with the split 'val' in manifest.csv."
-        )
     phases = schedule_phases(method.phases(), config.schedule)
     if precision is None:
         sample = manifest.rows("train", task.sources[0])[: config.data.batch_size]
@@ -82,7 +77,7 @@ def assemble(
         inputs=inputs,
         method=method,
         optimizer=build_optimizer(method, config.optimizer),
-        average=_average(config, manifest, task, method),
+        average=_average(config, method),
         phases=phases,
         loaders=tuple(_loader(config, manifest, task, inputs, device, method, s.phase, ranks) for s in phases),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
@@ -95,16 +90,10 @@ def assemble(
     )
 
 
-def _average(config: RunConfig, manifest: Manifest, task: Task, method: Method) -> WeightAverage | WeightWindow:
+def _average(config: RunConfig, method: Method) -> WeightAverage | WeightWindow:
     copied = statistics_of(method)
     if config.averaging.name != "swad":
         return WeightAverage(config.averaging, copied)
-    if not has_known_validation(manifest, task):
-        raise DataError(
-            "Expected validation images of known classes in the source domains for averaging.name=swad, which chooses "
-            "its window on them, but got none. Mark some training images with the split 'val' in manifest.csv, or use "
-            "averaging.name=ema."
-        )
     return WeightWindow(config.averaging, copied)
 
 

@@ -8,7 +8,7 @@ from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.settings import Augmentation
-from ltds.engine.trainable import has_known_validation
+from ltds.engine.trainable import has_known_validation, require_validation
 from ltds.nn.mixstyle import MixStyleSettings, require_learning_stages
 
 
@@ -31,7 +31,10 @@ def check_new_run(config: RunConfig) -> None:
 
 
 def check_new_run_on(manifest: Manifest, config: RunConfig) -> None:
-    """Refuse settings that have no effect on this dataset; after a plan, which may add what they need."""
+    """Refuse settings that have no effect on this dataset, or that it lacks images for.
+
+    After a plan, which may add what they need.
+    """
     data, frozen = config.data, config.backbone.frozen
     recipe = find_recipe(manifest).settings.get("data", {}).get("augmentation", {})
     usual = (Augmentation(), parse(Augmentation, recipe))
@@ -41,6 +44,7 @@ def check_new_run_on(manifest: Manifest, config: RunConfig) -> None:
             f"got other settings ({data.augmentation}): only the plain image is computed, without augmentation. Set "
             "data.cached_variants=4, for example, for three augmented variants of each training image."
         )
+    require_validation(config, manifest)
     patience = config.schedule.patience
     if patience and not has_known_validation(manifest, manifest.task(data.held_out or None)):
         raise DataError(

@@ -7,6 +7,7 @@ import numpy as np
 from ltds.core.errors import DataError
 from ltds.core.task import Task
 from ltds.data.manifest import Manifest
+from ltds.engine.config import RunConfig
 
 
 def trainable_task(manifest: Manifest, held_out: str | None) -> Task:
@@ -36,3 +37,18 @@ def has_known_validation(manifest: Manifest, task: Task) -> bool:
     """Whether the source domains have validation images of known classes."""
     rows = np.concatenate([manifest.rows("val", source) for source in task.sources])
     return not np.isin(manifest.labels[rows], task.open_classes).all()
+
+
+def require_validation(config: RunConfig, manifest: Manifest) -> None:
+    """Refuse settings that choose something on validation images, if there are none of known classes."""
+    if config.method_entry.method.needs_validation(config.method):
+        what, chosen, instead = f"method '{config.method_name}'", "a setting", "another method"
+    elif config.averaging.name == "swad":
+        what, chosen, instead = "averaging.name=swad", "its window", "averaging.name=ema"
+    else:
+        return
+    if not has_known_validation(manifest, manifest.task(config.data.held_out or None)):
+        raise DataError(
+            f"Expected validation images of known classes in the source domains for {what}, which chooses {chosen} on "
+            f"them, but got none. Mark some training images with the split 'val' in manifest.csv, or use {instead}."
+        )

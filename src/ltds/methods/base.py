@@ -51,7 +51,6 @@ class Method(nn.Module, ABC):
     Config: ClassVar[type[Settings]]
     batches_per_step: ClassVar[int] = 1  # batches of each domain that a step takes; Batch.split separates them
     fits_after_training: bool = False  # whether `fit_after_training` does anything
-    needs_validation: bool = False  # whether `fit_after_training` needs validation images
     mixes_domains: bool = False  # whether images of all domains are in one forward pass in training
     channels_last: bool = True  # memory layout: faster convolutions on a CPU, except with second-order gradients
 
@@ -72,6 +71,11 @@ class Method(nn.Module, ABC):
     def min_sources(cls, config: Any) -> int:
         """How many source domains these settings need at least."""
         return 1
+
+    @classmethod
+    def needs_validation(cls, config: Any) -> bool:
+        """Whether `fit_after_training` needs validation images of known classes."""
+        return False
 
     @classmethod
     def begins_as(cls, config: Any) -> tuple[type[Method], Settings] | None:

@@ -76,9 +76,12 @@ class Decoupled(Agg):
         elif config.head == "ncm":
             self.register_buffer("means", torch.zeros(len(task.classes), problem.feature_dim))
         self.fits_after_training = config.head not in HEAD_PHASES
-        self.needs_validation = config.head == "tau"
         if self.fits_after_training:
             self.register_buffer("fitted", torch.tensor(False))
+
+    @classmethod
+    def needs_validation(cls, config: DecoupledConfig) -> bool:
+        return config.head == "tau"
 
     @classmethod
     def begins_as(cls, config: DecoupledConfig) -> tuple[type[Method], Settings]:

@@ -90,14 +90,28 @@ def test_augmentation_of_a_recipe_is_left_alone(toy: Manifest) -> None:
         check_new_run_on(bestiary, resolve(layer, {"data": {"augmentation": {"flip": 0.0}}}, dataset=bestiary))
 
 
-def test_patience_needs_validation_images_of_known_classes(toy: Manifest, tmp_path: Path) -> None:
-    config = toy_config(toy, schedule={"patience": 1})
+VALIDATED: dict[str, tuple[str, dict[str, Any], str]] = {  # method, settings, what the message names
+    "patience": ("agg", {"schedule": {"patience": 1}}, r"schedule\.patience=1, which ends a phase"),
+    "tau": ("tau-norm", {}, r"method 'tau-norm', which chooses a setting .* or use another method\."),
+    "swad": ("agg", {"averaging": {"name": "swad"}}, r"averaging\.name=swad, .* or use averaging\.name=ema\."),
+}
+
+
+@pytest.mark.parametrize(("method", "settings", "named"), VALIDATED.values(), ids=list(VALIDATED))
+def test_what_is_chosen_on_validation_images_needs_some_of_known_classes(
+    toy: Manifest, tmp_path: Path, method: str, settings: dict[str, Any], named: str
+) -> None:
+    """A grid is refused as a whole, before another method is trained for hours."""
+    config = toy_config(toy, method, **settings)
     check_new_run_on(toy, config)
     val, fox = SPLITS.index("val"), toy.classes.index("fox")
     none = replace(toy, split_ids=np.where(toy.split_ids == val, SPLITS.index("test"), toy.split_ids))
     only_open = replace(none, split_ids=np.where((toy.labels == fox) & (toy.domain_ids == 0), val, none.split_ids))
+    message = f"validation images of known classes in the source domains for {named}"
     for manifest in (none, only_open):
-        with pytest.raises(DataError, match=r"validation images of known classes .* for schedule\.patience=1"):
+        with pytest.raises(DataError, match=message):
             create_run(RunDirectory(tmp_path / "run"), config, manifest)
+    with pytest.raises(ConfigError, match=message):
+        cells_of(Grid(data="toy", methods=("crt", method), settings=settings), tmp_path, lambda _: none)
     assert not any(tmp_path.iterdir())
-    check_new_run_on(none, toy_config(toy))
+    check_new_run_on(none, toy_config(toy, "ncm"))
