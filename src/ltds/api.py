@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from ltds.core.runs import FINAL_RUN, RunDirectory
 from ltds.core.trust import modules_named
 from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
+from ltds.engine.config import with_absolute_paths
 from ltds.engine.follow import on_all_ranks
 from ltds.engine.other_data import EvaluatedSplit
 from ltds.engine.start import refuse_existing, resume_run
@@ -23,7 +23,6 @@ from ltds.planning.begin import begin_run, new_run_folder, say_nothing
 from ltds.planning.duration import parse_duration
 from ltds.planning.series import RunSeries, check_estimate, series_locked
 
-FILES = (("data", "features"), ("semantics", "table"), ("backbone", "weights"))  # settings that name a file
 BATCH_SIZE = 64  # images that the network sees at once, with other data
 
 
@@ -103,7 +102,7 @@ def train(
     seconds = None if budget is None else parse_duration(budget)
     if out is not None:
         refuse_existing(RunDirectory(Path(out)))
-    layers = [_with_whole_paths(layer) for layer in (read_toml(Path(config)) if config else {}, *typed)]
+    layers = [with_absolute_paths(layer) for layer in (read_toml(Path(config)) if config else {}, *typed)]
     manifest = _open_data(data, layers, progress)
     return begin_run(
         new_run_folder(manifest.name) if out is None else Path(out),
@@ -115,15 +114,6 @@ def train(
         progress=progress,
         say=say,
     )
-
-
-def _with_whole_paths(layer: dict[str, Any]) -> dict[str, Any]:
-    """The settings with the files that they name as absolute paths: the run may be resumed from another folder."""
-    for group, name in FILES:
-        value = layer[group].get(name) if isinstance(layer.get(group), Mapping) else None
-        if isinstance(value, str) and os.path.isfile(value):
-            layer = merge(layer, {group: {name: os.path.abspath(value)}})
-    return layer
 
 
 def _open_data(data: str | Path | Manifest | None, layers: list[dict[str, Any]], progress: Progress) -> Manifest:
