@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ltds.cli.screen import SCREEN
+from ltds.cli.screen import SCREEN, name_unread
 from ltds.core.errors import ConfigError
-from ltds.core.text import inert
 
 if TYPE_CHECKING:
     from ltds.engine.use import OtherDataResult
     from ltds.reporting.result_table import TableCell
 
 BATCH_SIZE = 64
-NAMED = 10  # classes, or images that could not be read
+NAMED = 10  # classes
 
 
 def evaluate(
@@ -107,10 +105,7 @@ def _show(result: OtherDataResult) -> None:
         SCREEN.say(FEW_IMAGES)
     SCREEN.say(f"Wrote {shlex.quote(str(result.folder))}: report.html, evaluation.json, predictions.csv")
     if result.skipped:
-        number = "1 image was" if len(result.skipped) == 1 else f"{len(result.skipped)} images were"
-        print(f"ltds: {number} left out, because reading failed:", file=sys.stderr)
-        for item in result.skipped[:NAMED]:
-            print(inert(f"- {item.file}: {item.reason}"), file=sys.stderr)
+        name_unread(((item.file, item.reason) for item in result.skipped), "left out")
         raise typer.Exit(1)
 
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ltds.cli.screen import SCREEN
+from ltds.cli.screen import SCREEN, name_unread
+from ltds.core.text import printable
 
 if TYPE_CHECKING:
     from ltds.engine.model import Model
     from ltds.engine.predict_files import FilePredictions
 
 SHOWN = 20  # rows of the table on the screen
-NAMED = 10  # images that could not be read
-
 TOP, BATCH_SIZE = 5, 64  # as long as the user says nothing else
 
 
@@ -108,9 +107,9 @@ def predict(
         most = pictures_on_a_sheet(nearest)
         part = f", the first {most} images" if len(done.predicted) > most and _is_sheet(out) else ""
         SCREEN.say(f"Wrote {shlex.quote(str(out))}{part}")
-    skipped = [*missing, *((str(item.file), item.reason) for item in done.skipped)]
+    skipped = [*missing, *((item.file, item.reason) for item in done.skipped)]
     if skipped:
-        _name_skipped(skipped)
+        name_unread(skipped, "skipped")
         raise typer.Exit(1)
 
 
@@ -123,10 +122,10 @@ def _is_sheet(out: Path) -> bool:
     return out.suffix.lower() == ".png"
 
 
-def _sources(images: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
+def _sources(images: list[str]) -> tuple[list[str], list[tuple[Path, str]]]:
     """The given paths; "-" stands for the lines of standard input. Of these, some may be missing: they are named."""
     sources: list[str] = []
-    missing: list[tuple[str, str]] = []
+    missing: list[tuple[Path, str]] = []
     for word in images:
         if word != "-":
             sources.append(word)
@@ -135,13 +134,12 @@ def _sources(images: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
             if Path(line).exists():
                 sources.append(line)
             else:
-                missing.append((line, "nothing: it does not exist"))
+                missing.append((Path(line), "nothing: it does not exist"))
     return sources, missing
 
 
 def _show(done: FilePredictions, top: int, nearest: int) -> None:
     from ltds.engine.predict_files import shown_label
-    from ltds.engine.prediction_files import printable
 
     rows = []
     for row in done.predicted[:SHOWN]:
@@ -169,15 +167,3 @@ def _unknown_rule(model: Model, threshold: float | None) -> str:
         why = "the run had no correctly classified validation image to choose a threshold on (see --threshold)"
         return f"No image is called 'unknown': {why}."
     return f"An image is called 'unknown' if its score is below {rule.threshold:.4g}. The rule: {rule.rule}."
-
-
-def _name_skipped(skipped: list[tuple[str, str]]) -> None:
-    """Errors are printed with -q, too."""
-    from ltds.engine.prediction_files import printable
-
-    number = "1 image was" if len(skipped) == 1 else f"{len(skipped)} images were"
-    print(f"ltds: {number} skipped, because reading failed:", file=sys.stderr)
-    for file, reason in skipped[:NAMED]:
-        print(f"- {printable(Path(file))}: {reason}", file=sys.stderr)
-    if len(skipped) > NAMED:
-        print(f"- ... and {len(skipped) - NAMED} more", file=sys.stderr)
