@@ -67,7 +67,7 @@ def evaluate_on(
     trained = [name for c, name in enumerate(model.classes) if c not in model.task.open_classes]
     names = _as_in_model(manifest.classes, trained)
     classes = _match_classes(manifest.name, names, trained)
-    own = model.stored.data_checksum in (manifest.identity, manifest.checksum)
+    own = model.stored.trained_on(manifest)
     rows = np.arange(len(manifest)) if split == "all" else manifest.test_rows(model.task.held_out if own else None)
     if not len(rows):
         raise DataError(

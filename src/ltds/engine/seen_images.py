@@ -64,5 +64,4 @@ def seen_by(model: Model) -> NDArray[np.uint64] | None:
         manifest = Manifest.read(Path(root))
     except (DataError, OSError):
         return None
-    same = model.stored.data_checksum in (manifest.identity, "")
-    return fingerprints(manifest, model.task) if same else None
+    return None if model.stored.trained_on(manifest) is False else fingerprints(manifest, model.task)
