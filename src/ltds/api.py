@@ -17,7 +17,7 @@ from ltds.engine.config import with_absolute_paths
 from ltds.engine.follow import on_all_ranks
 from ltds.engine.other_data import EvaluatedSplit
 from ltds.engine.start import refuse_existing, resume_run
-from ltds.engine.use import evaluate_elsewhere
+from ltds.engine.use import OtherDataResult, evaluate_elsewhere
 from ltds.evaluation.run_metrics import evaluate as evaluate_run
 from ltds.planning.begin import begin_run, new_run_folder, say_nothing
 from ltds.planning.duration import parse_duration
@@ -150,20 +150,8 @@ def evaluate(
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
     if data is not None:
-        from ltds.reporting.formats.html.new_data_page import write_new_data_page
-
-        result = evaluate_elsewhere(
-            directory.path,
-            data,
-            out=out,
-            split=split,
-            batch_size=batch_size,
-            device=device,
-            trust=trust,
-            progress=progress,
-        )
-        write_new_data_page(result.folder, result.metrics, result.judged, result.root, directory.path.name)
-        return result.metrics
+        options = (out, split, batch_size, device, trust, progress)
+        return evaluate_with_page(directory.path, data, *options).metrics
     if out is not None or split != "all" or batch_size != BATCH_SIZE or device != "auto" or tuple(trust):
         raise ConfigError(
             "Expected arguments 'out', 'split', 'batch_size', 'device' and 'trust' only with 'data', but got one "
@@ -175,6 +163,26 @@ def evaluate(
         metrics = evaluate_run(directory)
         advance()
     return metrics
+
+
+def evaluate_with_page(
+    model: str | Path,
+    data: str | Path | Manifest,
+    out: str | Path | None,
+    split: EvaluatedSplit,
+    batch_size: int,
+    device: str,
+    trust: Iterable[str],
+    progress: Progress,
+) -> OtherDataResult:
+    """`evaluate_elsewhere`, with a page for people next to the numbers."""
+    from ltds.reporting.formats.html.new_data_page import write_new_data_page
+
+    result = evaluate_elsewhere(
+        model, data, out=out, split=split, batch_size=batch_size, device=device, trust=trust, progress=progress
+    )
+    write_new_data_page(result.folder, result.metrics, result.judged, result.root, Path(model).resolve().name)
+    return result
 
 
 def _resume(

@@ -181,6 +181,20 @@ def test_evaluation_on_other_data_is_that_of_the_run_on_its_test_images(
     assert "report.html" in done.stderr
 
 
+def test_the_page_of_an_evaluation_names_the_model_also_from_inside_its_folder(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = command(
+        "evaluate", ".", "--data", str(toy.root), "--split", "test", "--out", str(tmp_path / "a"), cwd=run.path
+    )
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(run.path)
+    ltds.evaluate(".", data=toy, split="test", out=tmp_path / "b")
+    pages = [(tmp_path / name / "report.html").read_text() for name in ("a", "b")]
+    assert pages[0] == pages[1]
+    assert "the model <bdi>my run</bdi> on other images" in pages[1]
+
+
 def test_a_folder_of_a_new_site_with_other_classes(
     toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path
 ) -> None:

@@ -62,19 +62,13 @@ def evaluate(
         return
     from typing import cast
 
+    from ltds.api import evaluate_with_page
     from ltds.engine.other_data import EvaluatedSplit
-    from ltds.engine.use import evaluate_elsewhere
 
     if len(runs) != 1:
         raise ConfigError(f"Expected one run or model for another dataset, but got {len(runs)}. Name one.")
     chosen = cast("EvaluatedSplit", split)
-    result = evaluate_elsewhere(
-        runs[0], data, out=out, split=chosen, batch_size=batch_size, device=device, trust=trust or (), progress=SCREEN
-    )
-    from ltds.reporting.formats.html.new_data_page import write_new_data_page
-
-    write_new_data_page(result.folder, result.metrics, result.judged, result.root, runs[0].resolve().name)
-    _show(result)
+    _show(evaluate_with_page(runs[0], data, out, chosen, batch_size, device, trust or (), SCREEN))
 
 
 def _again(runs: list[Path]) -> None:
