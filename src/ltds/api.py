@@ -1,4 +1,4 @@
-"""The public functions, one for each verb of the command line, with the same options and defaults."""
+"""Public functions: train and evaluate as the commands do, with the same options and defaults."""
 
 from __future__ import annotations
 
