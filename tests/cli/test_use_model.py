@@ -114,9 +114,19 @@ def test_what_cannot_be_predicted_is_said_first(run: RunDirectory, command: Comm
         assert done.returncode == 2, done.stderr
         assert part in done.stderr
         assert "Traceback" not in done.stderr
+    Image.new("RGB", (16, 16)).save(tmp_path / "an image.png")
     done = command("predict", "nosuch", str(tmp_path))
     assert done.returncode == 2
     assert "nosuch" in done.stderr
+
+
+def test_a_mistyped_path_is_said_before_the_model_is_loaded(
+    run: RunDirectory, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ltds.engine.load.load_model", lambda *_, **__: pytest.fail("loaded"))
+    done = command("predict", str(run.path), "nosuch")
+    assert done.returncode == 2, done.stderr
+    assert "Expected 'nosuch' to be an image or a folder of images, but got nothing there" in done.stderr
 
 
 def test_the_hints_can_be_pasted(toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path) -> None:

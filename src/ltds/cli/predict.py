@@ -69,16 +69,16 @@ def predict(
     Exit code 1: some images could not be read; they are named, and the others are predicted.
     """
     from ltds.engine.load import load_model
-    from ltds.engine.prediction_files import check_output, pictures_on_a_sheet
+    from ltds.engine.prediction_files import check_output
     from ltds.engine.use import predict as predict_images
 
     if out is not None:
         check_output(out)
-    sources, missing = _sources(images)
+    files, missing = _files(images)
     loaded = load_model(model, device=device, trust=trust or ())
     done = predict_images(
         loaded,
-        sources,
+        files,
         out=out,
         top=top,
         threshold=threshold,
@@ -100,17 +100,10 @@ def predict(
             ("--device", device, "auto"),
             *(("--trust", module, None) for module in trust or ()),
         )
-        more += ["--name-unknowns"] if name_unknowns else []
-        words = ["ltds", "predict", str(model), *images, *more, "--out", "predictions.csv"]
-        SCREEN.say(f"To write all of it to a file: {shlex.join(words)}")
+        _say_command([str(model), *images, *more, *(["--name-unknowns"] if name_unknowns else [])])
     else:
-        most = pictures_on_a_sheet(nearest)
-        part = f", the first {most} images" if len(done.predicted) > most and _is_sheet(out) else ""
-        SCREEN.say(f"Wrote {shlex.quote(str(out))}{part}")
-    skipped = [*missing, *((item.file, item.reason) for item in done.skipped)]
-    if skipped:
-        name_unread(skipped, "skipped")
-        raise typer.Exit(1)
+        _say_written(out, len(done.predicted), nearest)
+    _end([*missing, *((item.file, item.reason) for item in done.skipped)])
 
 
 def _changed(*options: tuple[str, object, object]) -> list[str]:
@@ -118,8 +111,30 @@ def _changed(*options: tuple[str, object, object]) -> list[str]:
     return [word for name, value, default in options if value != default for word in (name, str(value))]
 
 
-def _is_sheet(out: Path) -> bool:
-    return out.suffix.lower() == ".png"
+def _say_command(words: list[str]) -> None:
+    SCREEN.say(f"To write all of it to a file: {shlex.join(['ltds', 'predict', *words, '--out', 'predictions.csv'])}")
+
+
+def _say_written(out: Path, images: int, nearest: int) -> None:
+    from ltds.engine.prediction_files import pictures_on_a_sheet
+
+    most = pictures_on_a_sheet(nearest)
+    part = f", the first {most} images" if images > most and out.suffix.lower() == ".png" else ""
+    SCREEN.say(f"Wrote {shlex.quote(str(out))}{part}")
+
+
+def _end(skipped: list[tuple[Path, str]]) -> None:
+    if skipped:
+        name_unread(skipped, "skipped")
+        raise typer.Exit(1)
+
+
+def _files(images: list[str]) -> tuple[list[Path], list[tuple[Path, str]]]:
+    """The images of the given paths, and lines of standard input ("-") that name nothing, with the reason."""
+    from ltds.engine.predict_files import find_images
+
+    sources, missing = _sources(images)
+    return find_images(sources), missing
 
 
 def _sources(images: list[str]) -> tuple[list[str], list[tuple[Path, str]]]:
