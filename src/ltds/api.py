@@ -86,18 +86,11 @@ def train(
         "data.features": None if features is None else str(Path(features).resolve()),
         "run.tensorboard": tensorboard or None,
     }
-    given = {name: value for name, value in options.items() if value is not None}
     if resume is not None:
-        alone = data is None and out is None and config is None and budget is None and estimate == "none"
-        if not alone or settings or given:
-            raise ConfigError(
-                "Expected argument 'resume' alone, but got others with it: a run continues with its own settings. To "
-                "change settings, start a new run in another folder."
-            )
+        asked = None if estimate == "none" else estimate
+        _require_resume_alone(data, out, config, budget, asked, settings or None, _given(options) or None)
         return _resume(RunDirectory(Path(resume)), progress, trust, say, ranks)
-    if ranks is not None:
-        given["run.ranks"] = ranks
-    typed = [nested(given), nested(settings or {})]
+    typed = [_given({**options, "run.ranks": ranks}), nested(settings or {})]
     check_estimate(estimate)
     seconds = None if budget is None else parse_duration(budget)
     if out is not None:
@@ -114,6 +107,20 @@ def train(
         progress=progress,
         say=say,
     )
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, as nested tables."""
+    return nested({name: value for name, value in options.items() if value is not None})
+
+
+def _require_resume_alone(*others: object) -> None:
+    """Refuse the arguments of a new training, which are None where they were not given."""
+    if any(other is not None for other in others):
+        raise ConfigError(
+            "Expected argument 'resume' alone, but got others with it: a run continues with its own settings. To "
+            "change settings, start a new run in another folder."
+        )
 
 
 def _open_data(data: str | Path | Manifest | None, layers: list[dict[str, Any]], progress: Progress) -> Manifest:
