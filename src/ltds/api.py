@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ltds.core.config import merge, nested, read_toml
 from ltds.core.errors import ConfigError
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, RunDirectory
 from ltds.core.trust import modules_named
 from ltds.data.datasets.raw import open_or_build
@@ -19,7 +19,7 @@ from ltds.engine.other_data import EvaluatedSplit
 from ltds.engine.start import refuse_existing, resume_run
 from ltds.engine.use import OtherDataResult, evaluate_elsewhere
 from ltds.evaluation.run_metrics import evaluate as evaluate_run
-from ltds.planning.begin import begin_run, new_run_folder, say_nothing
+from ltds.planning.begin import begin_run, new_run_folder
 from ltds.planning.duration import parse_duration
 from ltds.planning.series import RunSeries, check_estimate, series_locked
 
@@ -46,7 +46,7 @@ def train(
     resume: str | Path | None = None,
     trust: Iterable[str] = (),
     progress: Progress = SILENT,
-    say: Callable[[str], None] = say_nothing,
+    say: Say = say_nothing,
 ) -> RunDirectory:
     """Train a method on a dataset, often with one domain held out. Returns the run: the folder with all results.
 
@@ -192,9 +192,7 @@ def evaluate_with_page(
     return result
 
 
-def _resume(
-    run: RunDirectory, progress: Progress, trust: Iterable[str], say: Callable[[str], None], ranks: int | None
-) -> RunDirectory:
+def _resume(run: RunDirectory, progress: Progress, trust: Iterable[str], say: Say, ranks: int | None) -> RunDirectory:
     if RunSeries.exists_in(run.path):
         series = RunSeries.read(run.path)
         if series.done:  # then its folder may be read-only

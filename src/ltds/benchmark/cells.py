@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from ltds.benchmark.grid import Grid
 from ltds.core.config import listing, merge
 from ltds.core.errors import ConfigError, LtdsError, nearest
+from ltds.core.progress import Say, say_nothing
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve, with_absolute_paths
@@ -109,7 +110,7 @@ def cells_of(
     out: Path,
     open_data: Callable[[str], Manifest],
     trust: Iterable[str] | None = None,
-    say: Callable[[str], object] = lambda line: None,
+    say: Say = say_nothing,
     plan: GridPlan | None = None,
 ) -> list[GridCell]:
     """Every run of the grid, ordered by seed, then domain, so that the first results cover the whole table.
