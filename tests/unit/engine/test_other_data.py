@@ -112,7 +112,7 @@ def test_an_evaluation_needs_no_training_images(toy: Manifest, tmp_path: Path) -
     images = len(list(folder.rglob("*.png")))
     assert evaluate_elsewhere(run.path, folder).metrics["data"]["images"] == images
     assert evaluate_elsewhere(run.path, folder, split="test").metrics["data"]["images"] == images // 2
-    preview(folder, evaluated_only=True).write()  # the same as a dataset
+    preview(folder).write()  # the same as a dataset
     assert evaluate_elsewhere(run.path, folder).metrics["data"]["images"] == images
     with pytest.raises(DataError, match="no training image in any domain"):
         Manifest.read(folder)
