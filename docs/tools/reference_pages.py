@@ -29,7 +29,7 @@ ABOUT_METHODS = """
 one domain go through a network in one step, for K source domains. For `agg` it is K, so passes / K is about the cost
 compared with `agg`. [Which method when](../which-method.md) helps to choose."""
 ABOUT_API = """
-One function for each command, with the same words. `import ltds` is quick: a name is loaded when it is first used.
+A function for most commands, with the same words. `import ltds` is quick: a name is loaded when it is first used.
 Read as a file, this page lists the names. The site (`make docs`) also shows their arguments and full texts."""
 PACKAGES = {
     "ltds.losses": "The losses of the paper and of the methods that it compares with, as functions of tensors.",

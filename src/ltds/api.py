@@ -1,29 +1,28 @@
-"""The public functions, one for each verb of the command line, with the same options and defaults."""
+"""Public functions: train and evaluate as the commands do, with the same options and defaults."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ltds.core.config import merge, nested, read_toml
 from ltds.core.errors import ConfigError
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, RunDirectory
 from ltds.core.trust import modules_named
 from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
+from ltds.engine.config import with_absolute_paths
 from ltds.engine.follow import on_all_ranks
 from ltds.engine.other_data import EvaluatedSplit
 from ltds.engine.start import refuse_existing, resume_run
-from ltds.engine.use import evaluate_elsewhere
+from ltds.engine.use import OtherDataResult, evaluate_elsewhere
 from ltds.evaluation.run_metrics import evaluate as evaluate_run
-from ltds.planning.begin import begin_run, new_run_folder, say_nothing
+from ltds.planning.begin import begin_run, new_run_folder
 from ltds.planning.duration import parse_duration
 from ltds.planning.series import RunSeries, check_estimate, series_locked
 
-FILES = (("data", "features"), ("semantics", "table"), ("backbone", "weights"))  # settings that name a file
 BATCH_SIZE = 64  # images that the network sees at once, with other data
 
 
@@ -47,7 +46,7 @@ def train(
     resume: str | Path | None = None,
     trust: Iterable[str] = (),
     progress: Progress = SILENT,
-    say: Callable[[str], None] = say_nothing,
+    say: Say = say_nothing,
 ) -> RunDirectory:
     """Train a method on a dataset, often with one domain held out. Returns the run: the folder with all results.
 
@@ -87,23 +86,16 @@ def train(
         "data.features": None if features is None else str(Path(features).resolve()),
         "run.tensorboard": tensorboard or None,
     }
-    given = {name: value for name, value in options.items() if value is not None}
     if resume is not None:
-        alone = data is None and out is None and config is None and budget is None and estimate == "none"
-        if not alone or settings or given:
-            raise ConfigError(
-                "Expected argument 'resume' alone, but got others with it: a run continues with its own settings. To "
-                "change settings, start a new run in another folder."
-            )
+        asked = None if estimate == "none" else estimate
+        _require_resume_alone(data, out, config, budget, asked, settings or None, _given(options) or None)
         return _resume(RunDirectory(Path(resume)), progress, trust, say, ranks)
-    if ranks is not None:
-        given["run.ranks"] = ranks
-    typed = [nested(given), nested(settings or {})]
+    typed = [_given({**options, "run.ranks": ranks}), nested(settings or {})]
     check_estimate(estimate)
     seconds = None if budget is None else parse_duration(budget)
     if out is not None:
         refuse_existing(RunDirectory(Path(out)))
-    layers = [_with_whole_paths(layer) for layer in (read_toml(Path(config)) if config else {}, *typed)]
+    layers = [with_absolute_paths(layer) for layer in (read_toml(Path(config)) if config else {}, *typed)]
     manifest = _open_data(data, layers, progress)
     return begin_run(
         new_run_folder(manifest.name) if out is None else Path(out),
@@ -117,13 +109,18 @@ def train(
     )
 
 
-def _with_whole_paths(layer: dict[str, Any]) -> dict[str, Any]:
-    """The settings with the files that they name as absolute paths: the run may be resumed from another folder."""
-    for group, name in FILES:
-        value = layer[group].get(name) if isinstance(layer.get(group), Mapping) else None
-        if isinstance(value, str) and os.path.isfile(value):
-            layer = merge(layer, {group: {name: os.path.abspath(value)}})
-    return layer
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, as nested tables."""
+    return nested({name: value for name, value in options.items() if value is not None})
+
+
+def _require_resume_alone(*others: object) -> None:
+    """Refuse the arguments of a new training, which are None where they were not given."""
+    if any(other is not None for other in others):
+        raise ConfigError(
+            "Expected argument 'resume' alone, but got others with it: a run continues with its own settings. To "
+            "change settings, start a new run in another folder."
+        )
 
 
 def _open_data(data: str | Path | Manifest | None, layers: list[dict[str, Any]], progress: Progress) -> Manifest:
@@ -160,20 +157,8 @@ def evaluate(
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
     if data is not None:
-        from ltds.reporting.formats.html.new_data_page import write_new_data_page
-
-        result = evaluate_elsewhere(
-            directory.path,
-            data,
-            out=out,
-            split=split,
-            batch_size=batch_size,
-            device=device,
-            trust=trust,
-            progress=progress,
-        )
-        write_new_data_page(result.folder, result.metrics, result.judged, result.root, directory.path.name)
-        return result.metrics
+        options = (out, split, batch_size, device, trust, progress)
+        return evaluate_with_page(directory.path, data, *options).metrics
     if out is not None or split != "all" or batch_size != BATCH_SIZE or device != "auto" or tuple(trust):
         raise ConfigError(
             "Expected arguments 'out', 'split', 'batch_size', 'device' and 'trust' only with 'data', but got one "
@@ -187,9 +172,27 @@ def evaluate(
     return metrics
 
 
-def _resume(
-    run: RunDirectory, progress: Progress, trust: Iterable[str], say: Callable[[str], None], ranks: int | None
-) -> RunDirectory:
+def evaluate_with_page(
+    model: str | Path,
+    data: str | Path | Manifest,
+    out: str | Path | None,
+    split: EvaluatedSplit,
+    batch_size: int,
+    device: str,
+    trust: Iterable[str],
+    progress: Progress,
+) -> OtherDataResult:
+    """`evaluate_elsewhere`, with a page for people next to the numbers."""
+    from ltds.reporting.formats.html.new_data_page import write_new_data_page
+
+    result = evaluate_elsewhere(
+        model, data, out=out, split=split, batch_size=batch_size, device=device, trust=trust, progress=progress
+    )
+    write_new_data_page(result.folder, result.metrics, result.judged, result.root, Path(model).resolve().name)
+    return result
+
+
+def _resume(run: RunDirectory, progress: Progress, trust: Iterable[str], say: Say, ranks: int | None) -> RunDirectory:
     if RunSeries.exists_in(run.path):
         series = RunSeries.read(run.path)
         if series.done:  # then its folder may be read-only

@@ -114,9 +114,19 @@ def test_what_cannot_be_predicted_is_said_first(run: RunDirectory, command: Comm
         assert done.returncode == 2, done.stderr
         assert part in done.stderr
         assert "Traceback" not in done.stderr
+    Image.new("RGB", (16, 16)).save(tmp_path / "an image.png")
     done = command("predict", "nosuch", str(tmp_path))
     assert done.returncode == 2
     assert "nosuch" in done.stderr
+
+
+def test_a_mistyped_path_is_said_before_the_model_is_loaded(
+    run: RunDirectory, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ltds.engine.load.load_model", lambda *_, **__: pytest.fail("loaded"))
+    done = command("predict", str(run.path), "nosuch")
+    assert done.returncode == 2, done.stderr
+    assert "Expected 'nosuch' to be an image or a folder of images, but got nothing there" in done.stderr
 
 
 def test_the_hints_can_be_pasted(toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path) -> None:
@@ -179,6 +189,20 @@ def test_evaluation_on_other_data_is_that_of_the_run_on_its_test_images(
     right = 100 * np.mean(best[known] == table.labels[known])
     assert f"the model is right for {right:.0f} of 100 ({known.sum()} images of classes that it knows" in page
     assert "report.html" in done.stderr
+
+
+def test_the_page_of_an_evaluation_names_the_model_also_from_inside_its_folder(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = command(
+        "evaluate", ".", "--data", str(toy.root), "--split", "test", "--out", str(tmp_path / "a"), cwd=run.path
+    )
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(run.path)
+    ltds.evaluate(".", data=toy, split="test", out=tmp_path / "b")
+    pages = [(tmp_path / name / "report.html").read_text() for name in ("a", "b")]
+    assert pages[0] == pages[1]
+    assert "the model <bdi>my run</bdi> on other images" in pages[1]
 
 
 def test_a_folder_of_a_new_site_with_other_classes(

@@ -15,7 +15,9 @@ from ltds.benchmark.grid import Grid
 from ltds.benchmark.runner import run_cells
 from ltds.core.config import parse
 from ltds.core.runs import RunDirectory
+from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
+from ltds.engine.config import resolve
 from ltds.engine.first_phase import first_phase_of, training_of
 from ltds.engine.start import create_run
 from ltds.evaluation.table import PredictionTable
@@ -71,6 +73,25 @@ def test_a_run_ends_as_if_it_had_trained_its_first_phase(toy: Manifest, tmp_path
     if method in ("crt", "lws"):
         assert_same_outcome(alone, behind)
     assert_same_model(alone, behind)
+
+
+def test_a_first_phase_with_a_relative_path_is_used_as_well(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a benchmark that an earlier version began."""
+    monkeypatch.chdir(tmp_path)
+    write_features("vectors.npz", np.eye(len(toy.classes), 8, dtype=np.float32)[toy.labels], toy.paths)
+
+    def of_features(path: str, name: str, features: Path, other: RunDirectory | None = None) -> RunDirectory:
+        run = RunDirectory(tmp_path / path)
+        data = {"root": str(toy.root), "held_out": "wax", "features": str(features), "batch_size": 8}
+        groups = {"schedule": {"epochs": 2, "steps_per_epoch": 2}, "run": {"threads": 1, "device": "cpu"}}
+        create_run(run, resolve({"data": data, "method": {"name": name}, **groups}), toy, first_phase=other)
+        return run
+
+    agg = of_features("agg", "agg", Path("vectors.npz"))
+    assert agg.read_config()["data"]["features"] == "vectors.npz"
+    assert was_adopted(of_features("crt", "crt", tmp_path / "vectors.npz", agg), agg)
 
 
 def damage(run: RunDirectory) -> None:

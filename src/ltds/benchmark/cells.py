@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Protocol
 from ltds.benchmark.grid import Grid
 from ltds.core.config import listing, merge
 from ltds.core.errors import ConfigError, LtdsError, nearest
+from ltds.core.progress import Say, say_nothing
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.config import RunConfig, resolve
+from ltds.engine.config import RunConfig, resolve, with_absolute_paths
 from ltds.engine.first_phase import first_phase_of, training_of
 from ltds.engine.identity import identity
 from ltds.engine.new_run import check_new_run, check_new_run_on
@@ -109,7 +110,7 @@ def cells_of(
     out: Path,
     open_data: Callable[[str], Manifest],
     trust: Iterable[str] | None = None,
-    say: Callable[[str], object] = lambda line: None,
+    say: Say = say_nothing,
     plan: GridPlan | None = None,
 ) -> list[GridCell]:
     """Every run of the grid, ordered by seed, then domain, so that the first results cover the whole table.
@@ -197,8 +198,9 @@ def _resolve(
             of_method = {"method": grid.by_method.get(method, {})}
             layer = _layer(manifest, domain, method, seed)
             try:
-                given = merge(grid.settings, of_method, variant.changes)
-                config = resolve(chosen.layer if chosen else {}, given, layer, dataset=manifest, trust=trust)
+                given = with_absolute_paths(merge(grid.settings, of_method, variant.changes))
+                planned_layer = with_absolute_paths(chosen.layer if chosen else {})
+                config = resolve(planned_layer, given, layer, dataset=manifest, trust=trust)
                 check_new_run(config)
                 if planned is not None:
                     check_new_run_on(manifest, config)

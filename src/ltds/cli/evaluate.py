@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ltds.cli.screen import SCREEN
+from ltds.cli.screen import SCREEN, name_unread
 from ltds.core.errors import ConfigError
-from ltds.core.text import inert
 
 if TYPE_CHECKING:
     from ltds.engine.use import OtherDataResult
     from ltds.reporting.result_table import TableCell
 
 BATCH_SIZE = 64
-NAMED = 10  # classes, or images that could not be read
+NAMED = 10  # classes
 
 
 def evaluate(
@@ -64,19 +62,13 @@ def evaluate(
         return
     from typing import cast
 
+    from ltds.api import evaluate_with_page
     from ltds.engine.other_data import EvaluatedSplit
-    from ltds.engine.use import evaluate_elsewhere
 
     if len(runs) != 1:
         raise ConfigError(f"Expected one run or model for another dataset, but got {len(runs)}. Name one.")
     chosen = cast("EvaluatedSplit", split)
-    result = evaluate_elsewhere(
-        runs[0], data, out=out, split=chosen, batch_size=batch_size, device=device, trust=trust or (), progress=SCREEN
-    )
-    from ltds.reporting.formats.html.new_data_page import write_new_data_page
-
-    write_new_data_page(result.folder, result.metrics, result.judged, result.root, runs[0].resolve().name)
-    _show(result)
+    _show(evaluate_with_page(runs[0], data, out, chosen, batch_size, device, trust or (), SCREEN))
 
 
 def _again(runs: list[Path]) -> None:
@@ -107,10 +99,7 @@ def _show(result: OtherDataResult) -> None:
         SCREEN.say(FEW_IMAGES)
     SCREEN.say(f"Wrote {shlex.quote(str(result.folder))}: report.html, evaluation.json, predictions.csv")
     if result.skipped:
-        number = "1 image was" if len(result.skipped) == 1 else f"{len(result.skipped)} images were"
-        print(f"ltds: {number} left out, because reading failed:", file=sys.stderr)
-        for item in result.skipped[:NAMED]:
-            print(inert(f"- {item.file}: {item.reason}"), file=sys.stderr)
+        name_unread(((item.file, item.reason) for item in result.skipped), "left out")
         raise typer.Exit(1)
 
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ltds.cli.screen import SCREEN
+from ltds.cli.screen import SCREEN, name_unread
+from ltds.core.text import printable
 
 if TYPE_CHECKING:
     from ltds.engine.model import Model
     from ltds.engine.predict_files import FilePredictions
 
 SHOWN = 20  # rows of the table on the screen
-NAMED = 10  # images that could not be read
-
 TOP, BATCH_SIZE = 5, 64  # as long as the user says nothing else
 
 
@@ -70,16 +69,16 @@ def predict(
     Exit code 1: some images could not be read; they are named, and the others are predicted.
     """
     from ltds.engine.load import load_model
-    from ltds.engine.prediction_files import check_output, pictures_on_a_sheet
+    from ltds.engine.prediction_files import check_output
     from ltds.engine.use import predict as predict_images
 
     if out is not None:
         check_output(out)
-    sources, missing = _sources(images)
+    files, missing = _files(images)
     loaded = load_model(model, device=device, trust=trust or ())
     done = predict_images(
         loaded,
-        sources,
+        files,
         out=out,
         top=top,
         threshold=threshold,
@@ -101,17 +100,10 @@ def predict(
             ("--device", device, "auto"),
             *(("--trust", module, None) for module in trust or ()),
         )
-        more += ["--name-unknowns"] if name_unknowns else []
-        words = ["ltds", "predict", str(model), *images, *more, "--out", "predictions.csv"]
-        SCREEN.say(f"To write all of it to a file: {shlex.join(words)}")
+        _say_command([str(model), *images, *more, *(["--name-unknowns"] if name_unknowns else [])])
     else:
-        most = pictures_on_a_sheet(nearest)
-        part = f", the first {most} images" if len(done.predicted) > most and _is_sheet(out) else ""
-        SCREEN.say(f"Wrote {shlex.quote(str(out))}{part}")
-    skipped = [*missing, *((str(item.file), item.reason) for item in done.skipped)]
-    if skipped:
-        _name_skipped(skipped)
-        raise typer.Exit(1)
+        _say_written(out, len(done.predicted), nearest)
+    _end([*missing, *((item.file, item.reason) for item in done.skipped)])
 
 
 def _changed(*options: tuple[str, object, object]) -> list[str]:
@@ -119,14 +111,36 @@ def _changed(*options: tuple[str, object, object]) -> list[str]:
     return [word for name, value, default in options if value != default for word in (name, str(value))]
 
 
-def _is_sheet(out: Path) -> bool:
-    return out.suffix.lower() == ".png"
+def _say_command(words: list[str]) -> None:
+    SCREEN.say(f"To write all of it to a file: {shlex.join(['ltds', 'predict', *words, '--out', 'predictions.csv'])}")
 
 
-def _sources(images: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
+def _say_written(out: Path, images: int, nearest: int) -> None:
+    from ltds.engine.prediction_files import pictures_on_a_sheet
+
+    most = pictures_on_a_sheet(nearest)
+    part = f", the first {most} images" if images > most and out.suffix.lower() == ".png" else ""
+    SCREEN.say(f"Wrote {shlex.quote(str(out))}{part}")
+
+
+def _end(skipped: list[tuple[Path, str]]) -> None:
+    if skipped:
+        name_unread(skipped, "skipped")
+        raise typer.Exit(1)
+
+
+def _files(images: list[str]) -> tuple[list[Path], list[tuple[Path, str]]]:
+    """The images of the given paths, and lines of standard input ("-") that name nothing, with the reason."""
+    from ltds.engine.predict_files import find_images
+
+    sources, missing = _sources(images)
+    return find_images(sources), missing
+
+
+def _sources(images: list[str]) -> tuple[list[str], list[tuple[Path, str]]]:
     """The given paths; "-" stands for the lines of standard input. Of these, some may be missing: they are named."""
     sources: list[str] = []
-    missing: list[tuple[str, str]] = []
+    missing: list[tuple[Path, str]] = []
     for word in images:
         if word != "-":
             sources.append(word)
@@ -135,13 +149,12 @@ def _sources(images: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
             if Path(line).exists():
                 sources.append(line)
             else:
-                missing.append((line, "nothing: it does not exist"))
+                missing.append((Path(line), "nothing: it does not exist"))
     return sources, missing
 
 
 def _show(done: FilePredictions, top: int, nearest: int) -> None:
     from ltds.engine.predict_files import shown_label
-    from ltds.engine.prediction_files import printable
 
     rows = []
     for row in done.predicted[:SHOWN]:
@@ -169,15 +182,3 @@ def _unknown_rule(model: Model, threshold: float | None) -> str:
         why = "the run had no correctly classified validation image to choose a threshold on (see --threshold)"
         return f"No image is called 'unknown': {why}."
     return f"An image is called 'unknown' if its score is below {rule.threshold:.4g}. The rule: {rule.rule}."
-
-
-def _name_skipped(skipped: list[tuple[str, str]]) -> None:
-    """Errors are printed with -q, too."""
-    from ltds.engine.prediction_files import printable
-
-    number = "1 image was" if len(skipped) == 1 else f"{len(skipped)} images were"
-    print(f"ltds: {number} skipped, because reading failed:", file=sys.stderr)
-    for file, reason in skipped[:NAMED]:
-        print(f"- {printable(Path(file))}: {reason}", file=sys.stderr)
-    if len(skipped) > NAMED:
-        print(f"- ... and {len(skipped) - NAMED} more", file=sys.stderr)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,7 +15,9 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 
 from ltds.core.progress import Advance
-from ltds.core.text import inert
+from ltds.core.text import inert, printable
+
+NAMED = 10  # images that could not be read
 
 
 @dataclass
@@ -107,3 +110,12 @@ class Screen:
 
 
 SCREEN = Screen()
+
+
+def name_unread(files: Iterable[tuple[Path, str]], fate: str) -> None:
+    """Name images that could not be read, with the reason. They are errors, which are printed with -q, too."""
+    lines = [f"- {printable(file)}: {reason}" for file, reason in files]
+    number = "1 image was" if len(lines) == 1 else f"{len(lines)} images were"
+    more = [f"- ... and {len(lines) - NAMED} more"] if len(lines) > NAMED else []
+    for line in (f"ltds: {number} {fate}, because reading failed:", *lines[:NAMED], *more):
+        print(inert(line), file=sys.stderr)

@@ -26,7 +26,7 @@ class LtdsError(ValueError):
     `settings` are dotted names of settings to change, with a value where one can be recommended ("data.size=64").
     `arguments` are arguments of the called function, with or without a value ("out", "jobs=2"); an option of the
     command has the same name. `resume` is the run directory to resume. All three are optional: the message says what
-    to do in words.
+    to do in words. `got` is what came instead, where `expected` made the message, otherwise "".
 
         raise ConfigError("Expected ..., but got ... . Lower optimizer.lr.", settings=["optimizer.lr"])
         raise DataError("Expected ..., but got ... . Choose another folder.", arguments=["out"])
@@ -37,6 +37,12 @@ class LtdsError(ValueError):
     ) -> None:
         super().__init__(message)
         self.settings, self.arguments, self.resume = tuple(settings), tuple(arguments), resume
+        self.got = message.got if isinstance(message, ExpectedSentence) else ""
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in a few words for a list of many: without what was expected and what to do."""
+        return self.got or str(self)
 
 
 class DataError(LtdsError):
@@ -63,9 +69,17 @@ class LtdsWarning(UserWarning):
     """Something that the user should know, although the work goes on. The command line prints only the sentence."""
 
 
-def expected(thing: str, rule: str, got: object, remedy: str) -> str:
+class ExpectedSentence(str):
+    """A message that `expected` made; it knows what came, which nobody could find in the text again."""
+
+    got = ""
+
+
+def expected(thing: str, rule: str, got: object, remedy: str) -> ExpectedSentence:
     """The standard sentence: "Expected <thing> to be <rule>, but got <value>. <Remedy.>"."""
-    return f"Expected {thing} to be {rule}, but got {got}. {remedy}"
+    sentence = ExpectedSentence(f"Expected {thing} to be {rule}, but got {got}. {remedy}")
+    sentence.got = str(got)
+    return sentence
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:

@@ -1,10 +1,17 @@
-"""How long work reports on itself. The command line passes bars; everything else is silent."""
+"""How long work reports on itself. The command line passes bars and prints lines; everything else is silent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
+
+Say = Callable[[str], object]
+"""A function that takes a line of text for the user, such as `print`."""
+
+
+def say_nothing(line: str) -> None:
+    """For callers that want no words."""
 
 
 class Advance(Protocol):

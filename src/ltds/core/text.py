@@ -21,6 +21,11 @@ def inert(text: str) -> str:
     return text.translate(_COMMANDS)
 
 
+def printable(path: Path) -> str:
+    """The path as text that every terminal and file can hold: bytes that are no UTF-8 as \\x escapes."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def composed(name: str) -> str:
     """The name in Unicode's form NFC: an accent may be encoded in two ways, and a Mac's files have the other one."""
     return unicodedata.normalize("NFC", name)

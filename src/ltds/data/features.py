@@ -19,6 +19,8 @@ from ltds.data.manifest import Manifest
 
 LAYOUT = "Expected layout: an .npz with 'features' (N,D) and 'paths' (N), the paths as in manifest.csv."
 
+LARGEST = int(np.finfo(np.float16).max)
+
 
 @dataclass(frozen=True)
 class FeatureVectors:
@@ -55,17 +57,35 @@ class FeatureVectors:
 
 
 def write_features(
-    file: Path, features: NDArray[np.floating], paths: Sequence[str], provenance: Mapping[str, Any] | None = None
+    file: str | Path, features: NDArray[np.floating], paths: Sequence[str], provenance: Mapping[str, Any] | None = None
 ) -> None:
-    """Write the layout that `FeatureVectors.read` reads; half precision keeps the file small.
+    """Write a file of feature vectors of your own, to train on instead of images.
 
-    `provenance`: how they were computed, as JSON values.
+        ltds.write_features("vectors.npz", vectors, manifest.paths)
+        ltds.train(manifest, features="vectors.npz", method="ltds", held_out="sketch", out="runs/sketch")
+
+    Args:
+        file: The file, named *.npz.
+        features: An array (N,D), a vector for each image. It is stored in half precision, which keeps the file small.
+        paths: The N images that the vectors belong to, in any order, as the dataset's manifest names them.
+        provenance: How the vectors were computed, as JSON values.
     """
-    columns = {"features": np.asarray(features, np.float16), "paths": np.asarray(paths)}
+    columns = {"features": _in_half_precision(features, paths), "paths": np.asarray(paths)}
     if provenance:
         columns["provenance"] = np.asarray(json.dumps(provenance))
-    with atomic(file) as stream:
+    with atomic(Path(file)) as stream:
         np.savez(stream, **columns)  # type: ignore[arg-type]
+
+
+def _in_half_precision(features: NDArray[np.floating], paths: Sequence[str]) -> NDArray[np.float16]:
+    with np.errstate(over="ignore"):  # refused below
+        halves = np.asarray(features, np.float16)
+    if not np.isfinite(halves).all():
+        first = tuple(np.argwhere(~np.isfinite(halves))[0])
+        rule = f"numbers that half precision can hold, from -{LARGEST} to {LARGEST}"
+        got = f"{np.asarray(features)[first]:g} for '{paths[first[0]]}'"
+        raise DataError(expected("the features", rule, got, "Scale them, or compute them again."))
+    return halves
 
 
 def _arrays(file: Path) -> tuple[NDArray[np.floating], list[str], dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +25,8 @@ from ltds.engine.settings import (
 from ltds.methods.entry import MethodEntry
 from ltds.methods.registry import find_method
 from ltds.nn.backbones import ADAPTER, BackboneSettings
+
+FILE_SETTINGS = (("data", "features"), ("semantics", "table"), ("backbone", "weights"))  # they may name a file
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,17 @@ def resolve(*layers: Mapping[str, Any], dataset: Manifest | str = "", trust: Ite
     return RunConfig(
         **{group: getattr(common, group) for group in SharedSettings.model_fields}, method_name=name, method=settings
     )
+
+
+def with_absolute_paths(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the files that they name as absolute paths: the run may be resumed from another folder."""
+    absolute = dict(layer)
+    for group, name in FILE_SETTINGS:
+        settings = absolute.get(group)
+        value = settings.get(name) if isinstance(settings, Mapping) else None
+        if isinstance(value, str) and os.path.isfile(value):
+            absolute = merge(absolute, {group: {name: os.path.abspath(value)}})
+    return absolute
 
 
 def with_ranks(config: RunConfig, ranks: int | None) -> RunConfig:

@@ -10,7 +10,7 @@ from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.core.trust import code_needed
 from ltds.engine.checkpoint import adopt_checkpoint
-from ltds.engine.config import RunConfig, as_stored, resolve
+from ltds.engine.config import RunConfig, as_stored, resolve, with_absolute_paths
 from ltds.engine.identity import identity
 from ltds.engine.journal import write_journal
 from ltds.engine.session import Session
@@ -60,5 +60,8 @@ def adopt_first_phase(
 
 
 def _config(run: RunDirectory, session: Session) -> RunConfig:
-    """The settings of a run; no code is imported for it but what this session has imported."""
-    return resolve(as_stored(run.read_config()), trust=code_needed(session.config.to_dict()))
+    """The settings of a run; no code is imported for it but what this session has imported.
+
+    With absolute paths, as this session has them: benchmarks of earlier versions stored paths as typed.
+    """
+    return resolve(with_absolute_paths(as_stored(run.read_config())), trust=code_needed(session.config.to_dict()))

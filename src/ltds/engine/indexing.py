@@ -104,7 +104,7 @@ def _training_data(model: Model, data: str | Path | Manifest | None) -> Manifest
         if not place or not (Path(place) / "manifest.json").is_file():
             raise _missing(model, place)
         manifest = Manifest.read(Path(place))
-    if model.stored.data_checksum not in (manifest.identity, ""):
+    if model.stored.trained_on(manifest) is False:
         raise DataError(
             f"Expected the dataset that the model was trained on, but '{manifest.root}' has other images, classes or "
             "splits. Restore it, or name the right one.",

@@ -55,8 +55,8 @@ def _read_run(run: RunDirectory, device: torch.device, trust: Iterable[str]) -> 
     _require_finished(run)
     record = ModelRecord.from_dict(run.read_model(), run.model_file, run.frozen_weights, device)
     embeddings = ClassEmbeddings.from_table(run.embeddings_file) if run.embeddings_file.is_file() else None
-    checksum = str(run.read_environment().get("data", "")) if run.environment_file.is_file() else ""
-    return StoredModel(config, task, record, embeddings, _scores(run), checksum)
+    data = str(run.read_environment().get("data", "")) if run.environment_file.is_file() else ""
+    return StoredModel(config, task, record, embeddings, _scores(run), data)
 
 
 def _scores(run: RunDirectory) -> dict[str, Any]:

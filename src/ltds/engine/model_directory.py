@@ -48,7 +48,7 @@ def describe(model: StoredModel) -> dict[str, Any]:
         "open_classes": [classes[c] for c in model.task.open_classes],
         "preprocessing": _without_weights_path(model.record.preprocessing.to_dict()),
         "unknown": asdict(model.record.unknown),
-        "training": {**task, "checksum": model.data_checksum},
+        "training": {**task, "checksum": model.data_identity},
         "settings": _without_paths(model.config.to_dict()),
         "embeddings": None
         if embeddings is None
@@ -83,7 +83,7 @@ def read_model_directory(
     record = ModelRecord.from_dict(content, folder / DESCRIPTION, folder / FROZEN_WEIGHTS, device)
     try:
         training = dict(content["training"])
-        checksum = str(training.pop("checksum"))
+        data = str(training.pop("checksum"))
         task = Task.from_dict({**training, "classes": content["classes"]})
         embeddings = _embeddings(content["embeddings"], tensors)
         settings, scores = dict(content["settings"]), dict(content["scores"])
@@ -92,7 +92,7 @@ def read_model_directory(
             f"Expected '{folder}' to be a model directory of ltds, but got {type(error).__name__}: {error}. "
             "Export the model again."
         ) from error
-    stored = StoredModel(resolve(as_stored(settings), trust=tuple(trust)), task, record, embeddings, scores, checksum)
+    stored = StoredModel(resolve(as_stored(settings), trust=tuple(trust)), task, record, embeddings, scores, data)
     return stored, {name.removeprefix(METHOD): value for name, value in tensors.items() if name.startswith(METHOD)}
 
 

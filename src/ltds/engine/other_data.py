@@ -7,24 +7,22 @@ import hashlib
 import io
 import json
 import re
-import unicodedata
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
+from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.files import write_json, write_text
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import composed
-from ltds.data.content import fingerprint, sampled_content
+from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest
+from ltds.engine.class_matching import as_in_model, match_classes
 from ltds.engine.model import Model
-from ltds.engine.predict_files import FilePredictions, predict_files
-from ltds.engine.seen_images import seen_by
+from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
+from ltds.engine.seen_images import refuse_training_images
 
 FILE = "evaluation.json"
 FORMAT = 1
@@ -65,49 +63,77 @@ def evaluate_on(
     if split not in get_args(EvaluatedSplit):
         raise ConfigError(expected("argument 'split'", "'all' or 'test'", f"'{split}'", "Leave it out for all images."))
     trained = [name for c, name in enumerate(model.classes) if c not in model.task.open_classes]
-    names = _as_in_model(manifest.classes, trained)
-    classes = _match_classes(manifest.name, names, trained)
-    own = model.stored.data_checksum in (manifest.identity, manifest.checksum)
+    names = as_in_model(manifest.classes, trained)
+    classes = match_classes(manifest.name, names, trained)
+    rows = _rows_to_evaluate(model, manifest, split)
+    row_of = {manifest.root / manifest.paths[row]: row for row in rows}
+    files = [manifest.root / manifest.paths[row] for row in rows]
+    predictions = predict_files(model, files, top=1, batch_size=batch_size, progress=progress)
+    known = set(classes["matched"])
+    judged = [_judge(item, manifest, row_of[item.file], names, known) for item in predictions.predicted]
+    unknown = model.record.unknown
+    metrics = {
+        "format": FORMAT,
+        "data": _described(manifest, split, len(judged), len(predictions.skipped)),
+        "unknown": {"threshold": unknown.threshold, "rule": unknown.rule, "split": unknown.split},
+        "classes": classes,
+        **_metrics(judged, manifest.domains, names),
+    }
+    return metrics, judged, predictions
+
+
+def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -> list[int]:
+    """The rows of the split, none of which the model may have seen in training."""
+    own = model.stored.trained_on(manifest)
     rows = np.arange(len(manifest)) if split == "all" else manifest.test_rows(model.task.held_out if own else None)
     if not len(rows):
         raise DataError(
             f"Expected '{manifest.name}' to have images in the split 'test', but got none. Evaluate all images."
         )
-    files = [manifest.root / manifest.paths[row] for row in rows]
     if not own:
-        _refuse_training_images(model, manifest, files)
+        refuse_training_images(model, manifest, [manifest.root / manifest.paths[row] for row in rows])
     elif split == "all":
         raise ConfigError(
             f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most of "
             "its images were trained on. Evaluate its test images only.",
             arguments=["split=test"],
         )
-    row_of = dict(zip(files, rows.tolist(), strict=True))
-    predictions = predict_files(model, files, top=1, batch_size=batch_size, progress=progress)
-    judged = []
-    for item in predictions.predicted:
-        row, answer = row_of[item.file], item.answer
-        truth, domain = names[manifest.labels[row]], manifest.domains[manifest.domain_ids[row]]
-        said = (answer.label, answer.classes[0][0], answer.confidence)
-        judged.append(Judged(manifest.paths[row], truth, domain, *said, truth in classes["matched"], answer.unknown))
-    unknown = model.record.unknown
-    metrics = {
-        "format": FORMAT,
-        "data": {
-            "name": manifest.name,
-            "checksum": manifest.checksum,
-            "content": sampled_content(manifest),
-            "split": split,
-            "images": len(judged),
-            "skipped": len(predictions.skipped),
-        },
-        "unknown": {"threshold": unknown.threshold, "rule": unknown.rule, "split": unknown.split},
-        "classes": classes,
-        "overall": _numbers(judged),
-        "per_domain": {d: _numbers([j for j in judged if j.domain == d]) for d in manifest.domains},
-        "per_class": {c: _numbers([j for j in judged if j.truth == c]) for c in names},
+    return [int(row) for row in rows]
+
+
+def _judge(item: PredictedFile, manifest: Manifest, row: int, names: Sequence[str], known: Collection[str]) -> Judged:
+    """What the model said of the image in a row. `names`: the classes of the manifest, spelled as in the model."""
+    truth, answer = names[manifest.labels[row]], item.answer
+    return Judged(
+        path=manifest.paths[row],
+        truth=truth,
+        domain=manifest.domains[manifest.domain_ids[row]],
+        label=answer.label,
+        best=answer.classes[0][0],
+        confidence=answer.confidence,
+        known=truth in known,
+        unknown=answer.unknown,
+    )
+
+
+def _described(manifest: Manifest, split: EvaluatedSplit, images: int, skipped: int) -> dict[str, Any]:
+    """Which images were evaluated."""
+    return {
+        "name": manifest.name,
+        "checksum": manifest.checksum,
+        "content": sampled_content(manifest),
+        "split": split,
+        "images": images,
+        "skipped": skipped,
     }
-    return metrics, judged, predictions
+
+
+def _metrics(judged: Sequence[Judged], domains: Sequence[str], classes: Sequence[str]) -> dict[str, Any]:
+    return {
+        "overall": _numbers(judged),
+        "per_domain": {domain: _numbers(j for j in judged if j.domain == domain) for domain in domains},
+        "per_class": {name: _numbers(j for j in judged if j.truth == name) for name in classes},
+    }
 
 
 def write_evaluation(folder: Path, metrics: dict[str, Any], judged: Sequence[Judged]) -> None:
@@ -170,64 +196,3 @@ def _numbers(judged: Iterable[Judged]) -> dict[str, Any]:
 def _share(hits: Iterable[bool]) -> float | None:
     values = list(hits)
     return sum(values) / len(values) if values else None
-
-
-def _as_in_model(classes: Sequence[str], trained: Sequence[str]) -> list[str]:
-    """The classes of a dataset, spelled as the model spells them: an accent in another encoding is no other class."""
-    spelled = {composed(name): name for name in trained}
-    return [name if name in trained else spelled.get(composed(name), name) for name in classes]
-
-
-def _match_classes(dataset: str, classes: Sequence[str], trained: Sequence[str]) -> dict[str, list[str]]:
-    """Which classes of the dataset the model knows, which it does not, and which of the model's are not there."""
-    matched = [name for name in dict.fromkeys(classes) if name in trained]
-    if not matched:
-        some = ", ".join(f"'{name}'" for name in trained[:5])
-        got = ", ".join(f"'{name}'" for name in classes[:5])
-        remedy = "Classes are matched by name: rename those of the dataset."
-        rule = f"one with classes that the model knows ({some}, ...)"
-        raise DataError(expected(f"dataset '{dataset}'", rule, f"{got}, ...", remedy))
-    extra = [name for name in classes if name not in trained]
-    alike = {_plain(name): name for name in trained}
-    return {
-        "matched": matched,
-        "missing": [name for name in trained if name not in classes],
-        "open": extra,
-        "spelled_differently": [f"{name} ({alike[_plain(name)]})" for name in extra if _plain(name) in alike],
-    }
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\s+_\-]+", " ", unicodedata.normalize("NFKC", name)).strip().casefold()
-
-
-def _refuse_training_images(model: Model, manifest: Manifest, files: Sequence[Path]) -> None:
-    seen = seen_by(model)
-    if seen is None:
-        warnings.warn(
-            f"Whether images of '{manifest.name}' were training images could not be checked: the model does not tell "
-            "which images it has seen. If some were, the numbers are too good.",
-            LtdsWarning,
-            stacklevel=2,
-        )
-        return
-    repeated = np.array(files)[np.isin([_fingerprint(file) for file in files], seen)]
-    if len(repeated):
-        root = model.stored.config.data.root
-        there = bool(root) and (Path(root) / "manifest.json").is_file()
-        of = f" of the dataset '{root}'" if there else ""
-        raise ConfigError(
-            f"Expected images that the model has not seen in training, but it has seen {len(repeated)} of the "
-            f"{len(files)} images of '{manifest.name}', such as '{repeated[0]}': they are training or validation "
-            f"images{of}, or copies of them. Evaluate the test images of the dataset that the model was trained on, or "
-            "other images.",
-            arguments=[f"data={root}", "split=test"] if there else ["data", "split=test"],
-        )
-
-
-def _fingerprint(file: Path) -> np.uint64:
-    """0 for a file that cannot be read: it is named and skipped later."""
-    try:
-        return np.uint64(fingerprint(file))
-    except OSError:
-        return np.uint64(0)

@@ -117,13 +117,8 @@ def _read(model: Model, batch: Sequence[Path]) -> tuple[list[Path], list[Tensor]
             inputs.append(model.record.preprocessing([file]))
             good.append(file)
         except DataError as error:
-            bad.append(SkippedFile(file, reason_of(error)))
+            bad.append(SkippedFile(file, error.reason))
     return good, inputs, bad
-
-
-def reason_of(error: DataError) -> str:
-    """What is wrong with an image, in a few words: the middle of the error's sentence."""
-    return str(error).split(", but got ", 1)[-1].split(". ")[0]
 
 
 def require_images(model: Model) -> None:

@@ -14,6 +14,7 @@ from PIL import Image
 from ltds.core.captioned_grid import COLUMNS, GridPicture, draw_captioned
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic, write_text
+from ltds.core.text import printable
 from ltds.data.decode import decoded
 from ltds.engine.predict_files import FilePredictions, PredictedFile
 from ltds.engine.training_index import NearestImage, TrainingIndex
@@ -36,11 +37,6 @@ def write_predictions(predictions: FilePredictions, file: Path, index: TrainingI
     """
     check_output(file)
     WRITERS[file.suffix.lower()](predictions, file, index)
-
-
-def printable(path: Path) -> str:
-    """The path as text that every terminal and file can hold: bytes that are no UTF-8 as \\x escapes."""
-    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _write_csv(predictions: FilePredictions, file: Path, index: TrainingIndex | None) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltds.core.array_files import read_array
-from ltds.core.errors import CheckpointError, DataError
+from ltds.core.errors import CheckpointError, ConfigError, DataError, LtdsWarning
 from ltds.core.files import atomic
 from ltds.core.progress import SILENT, Progress
 from ltds.core.task import Task
@@ -64,5 +66,37 @@ def seen_by(model: Model) -> NDArray[np.uint64] | None:
         manifest = Manifest.read(Path(root))
     except (DataError, OSError):
         return None
-    same = model.stored.data_checksum in (manifest.identity, "")
-    return fingerprints(manifest, model.task) if same else None
+    return None if model.stored.trained_on(manifest) is False else fingerprints(manifest, model.task)
+
+
+def refuse_training_images(model: Model, manifest: Manifest, files: Sequence[Path]) -> None:
+    """Refuse files of another dataset that are images the model has seen; warn where nobody can tell."""
+    seen = seen_by(model)
+    if seen is None:
+        warnings.warn(
+            f"Whether images of '{manifest.name}' were training images could not be checked: the model does not tell "
+            "which images it has seen. If some were, the numbers are too good.",
+            LtdsWarning,
+            stacklevel=2,
+        )
+        return
+    repeated = np.array(files)[np.isin([_fingerprint(file) for file in files], seen)]
+    if len(repeated):
+        root = model.stored.config.data.root
+        there = bool(root) and (Path(root) / "manifest.json").is_file()
+        of = f" of the dataset '{root}'" if there else ""
+        raise ConfigError(
+            f"Expected images that the model has not seen in training, but it has seen {len(repeated)} of the "
+            f"{len(files)} images of '{manifest.name}', such as '{repeated[0]}': they are training or validation "
+            f"images{of}, or copies of them. Evaluate the test images of the dataset that the model was trained on, or "
+            "other images.",
+            arguments=[f"data={root}", "split=test"] if there else ["data", "split=test"],
+        )
+
+
+def _fingerprint(file: Path) -> np.uint64:
+    """0 for a file that cannot be read: it is named and skipped later."""
+    try:
+        return np.uint64(fingerprint(file))
+    except OSError:
+        return np.uint64(0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ltds.core.task import Task
+from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.model_record import ModelRecord
 from ltds.evaluation.class_groups import SHOTS
@@ -16,8 +17,8 @@ from ltds.semantics.embeddings import ClassEmbeddings
 class StoredModel:
     """What rebuilds a method, prepares its inputs and reads its outputs; and what its model card tells.
 
-    `scores`: the test results (see `scores_of`), empty where they are not known. `data_checksum`: that of the
-    manifest it was trained on.
+    `scores`: the test results (see `scores_of`), empty where they are not known. `data_identity`: that of the
+    manifest it was trained on, "" where it was not recorded.
     """
 
     config: RunConfig
@@ -25,7 +26,13 @@ class StoredModel:
     record: ModelRecord
     embeddings: ClassEmbeddings | None
     scores: dict[str, Any]
-    data_checksum: str
+    data_identity: str
+
+    def trained_on(self, manifest: Manifest) -> bool | None:
+        """Whether this is the dataset that the model was trained on; None where that was not recorded."""
+        if not self.data_identity:
+            return None
+        return self.data_identity in (manifest.identity, manifest.checksum)  # early versions recorded the checksum
 
 
 def scores_of(metrics: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress
-from ltds.data.datasets.opening import holds_images, open_dataset
-from ltds.data.datasets.raw import preview
+from ltds.data.datasets.raw import open_or_preview
 from ltds.data.manifest import Manifest
 from ltds.engine.export import ExportFormat, ExportResult
 from ltds.engine.load import load_model
@@ -134,12 +133,7 @@ def evaluate_elsewhere(
     Writes evaluation.json and predictions.csv into `out`, by default evaluations/NAME in the model's folder; if NAME
     holds an evaluation on other images, the name gets longer.
     """
-    raw = not isinstance(data, Manifest) and str(data) != "bestiary" and holds_images(Path(data))
-    manifest = (
-        preview(Path(data), evaluated_only=True)  # type: ignore[arg-type]
-        if raw
-        else open_dataset(data, progress, evaluated_only=True)
-    )
+    manifest = open_or_preview(data, progress)
     loaded = load_model(model, device=device, trust=trust)
     metrics, judged, predictions = evaluate_on(loaded, manifest, split=split, batch_size=batch_size, progress=progress)
     folder = evaluation_folder(Path(model), metrics) if out is None else Path(out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ltds.core.config import merge
 from ltds.core.errors import ConfigError
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import SERIES_FILE, RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
@@ -24,12 +24,6 @@ from ltds.planning.feasible import require_trainable
 from ltds.planning.implied import with_implied_names
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
 from ltds.planning.series import RunSeries, estimated_domains, refuse_series, series_locked
-
-Say = Callable[[str], None]
-
-
-def say_nothing(line: str) -> None:
-    """For callers that want no words."""
 
 
 def begin_run(

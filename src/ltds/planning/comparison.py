@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ltds.core.config import merge
 from ltds.core.errors import ConfigError
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.data.manifest import Manifest
 from ltds.engine.device import choose_device
 from ltds.methods.registry import find_method
@@ -34,7 +34,7 @@ def plan_comparison(
     domains: Sequence[str],
     *,
     progress: Progress = SILENT,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = say_nothing,
 ) -> dict[str, RunPlan]:
     """The plan of each method's runs, for what the user leaves open.
 

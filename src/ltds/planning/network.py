@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,7 @@ import torch
 
 from ltds.core.errors import DataError
 from ltds.core.files import write_text
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.data.cache import image_fingerprint
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
@@ -62,7 +62,7 @@ def choose_network(
     repeatable: bool = False,
     stage_work: StageWork | None = None,
     progress: Progress = SILENT,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = say_nothing,
 ) -> ChosenNetwork:
     """Without a GPU, a small network on features that a pretrained one computes once: better than few steps of the
     whole network, and much quicker (docs/datasets.md has the numbers). Where the time also allows the `stage_work`, the
@@ -92,9 +92,7 @@ def _from_scratch(why: str) -> Choice:
     return Choice("network", {"backbone.name": "resnet10"}, "resnet10, from scratch", why)
 
 
-def _on_features(
-    manifest: Manifest, budget: float, repeatable: bool, progress: Progress, say: Callable[[str], None]
-) -> ChosenNetwork:
+def _on_features(manifest: Manifest, budget: float, repeatable: bool, progress: Progress, say: Say) -> ChosenNetwork:
     size = _recorded_size(manifest) if repeatable else None
     if size is None:
         size = _computed_size(manifest, budget, progress, say)
@@ -110,7 +108,7 @@ def _on_features(
     return ChosenNetwork(choice, "features")
 
 
-def _computed_size(manifest: Manifest, budget: float, progress: Progress, say: Callable[[str], None]) -> int:
+def _computed_size(manifest: Manifest, budget: float, progress: Progress, say: Say) -> int:
     """The size of the features: of those computed before if they are as good as the budget allows, or computed now."""
     stored = _stored_size(manifest, SIZES)
     if stored == SIZES[0]:

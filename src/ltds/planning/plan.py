@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ltds.core.config import merge, nested
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.data.datasets import BUILDERS
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
@@ -66,7 +66,7 @@ def plan_run(
     budget: float = DEFAULT_BUDGET,
     runs: int = 1,
     progress: Progress = SILENT,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = say_nothing,
 ) -> tuple[RunPlan, RunConfig]:
     """A plan for what `given` (the user's settings, as nested tables) leaves open, and the settings of the run.
 

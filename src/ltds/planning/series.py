@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.files import write_json
 from ltds.core.locks import LockedError, locked
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, SERIES_FILE, RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve, with_ranks
@@ -154,7 +154,7 @@ class RunSeries:
         manifest: Manifest | None = None,
         *,
         progress: Progress = SILENT,
-        say: Callable[[str], None] = lambda line: None,
+        say: Say = say_nothing,
         trust: Iterable[str] | None = None,
         ranks: int | None = None,
     ) -> RunDirectory:

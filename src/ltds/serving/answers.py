@@ -11,7 +11,7 @@ from ltds.core.errors import DataError
 from ltds.data.decode import DAMAGE, open_image
 from ltds.engine.indexing import can_index
 from ltds.engine.model import ImagePrediction, Model, check_counts, check_threshold
-from ltds.engine.predict_files import reason_of, require_images
+from ltds.engine.predict_files import require_images
 from ltds.engine.prediction_files import describe_nearest
 from ltds.serving.limits import ServeLimits
 
@@ -59,7 +59,7 @@ class Answerer:
         except RefusedImageError:
             raise
         except DataError as error:
-            raise RefusedImageError(reason_of(error)) from error
+            raise RefusedImageError(error.reason) from error
         return self._described(prediction)
 
     def _check(self, content: bytes) -> None:

@@ -6,14 +6,14 @@ import errno
 import socket
 import socketserver
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from ltds.core.errors import ConfigError, expected
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Progress, Say
 from ltds.data.manifest import Manifest
 from ltds.engine.load import load_model
 from ltds.engine.model import Model
@@ -103,7 +103,7 @@ def serve(
     device: str = "auto",
     trust: Iterable[str] = (),
     progress: Progress = SILENT,
-    say: Callable[[str], None] = print,
+    say: Say = print,
 ) -> None:
     """Open a local page to drop images on; it shows their classes, or "unknown". Runs until Ctrl-C.
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ltds.benchmark.cells import cells_of
+from ltds.benchmark.cells import GridCell, cells_of
 from ltds.benchmark.grid import Grid
 from ltds.benchmark.local import LocalExecutor
 from ltds.benchmark.run_cell import run_cell
+from ltds.core.config import parse
+from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
 from ltds.engine.loop import train
-from ltds.engine.start import record
+from ltds.engine.start import record, resume_run
 
 METHODS = """
 import os, pathlib
@@ -98,3 +101,29 @@ def test_a_continued_cell_is_computed_as_the_new_command_asks(toy: Manifest, fol
     kinds = [row["kind"] for row in begun.run.read_journal()]
     assert kinds.count("frechet") == 1, "after the second of two epochs"
     assert begun.run.read_config()["run"]["threads"] == begun.config.run.threads
+
+
+def test_a_run_of_a_grid_with_a_relative_path_is_resumed_from_another_folder(
+    toy: Manifest, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = np.eye(len(toy.classes), 8, dtype=np.float32)[toy.labels]
+    write_features(folder / "vectors.npz", vectors, toy.paths)
+
+    def cell_with(features: str) -> GridCell:
+        settings = {"data": {"features": features, "batch_size": 8}, "schedule": {"epochs": 2, "steps_per_epoch": 2}}
+        words = {"data": str(toy.root), "methods": ["agg"], "held_out": ["wax"], "seeds": [0]}
+        (cell,) = cells_of(parse(Grid, {**words, "settings": settings}), folder, lambda _: toy)
+        return cell
+
+    monkeypatch.chdir(folder)
+    cell = cell_with("vectors.npz")
+    assert cell.config.data.features == str(folder / "vectors.npz")
+    assert cell.run.path == cell_with(str(folder / "vectors.npz")).run.path, "the path is no part of the name"
+    session = assemble(cell.config, toy)
+    with cell.run.locked():
+        record(cell.run, session)
+        train(session, cell.run, stop_after=2)
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    resume_run(cell.run)
+    assert cell.run.done

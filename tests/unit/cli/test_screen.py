@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from rich.progress import Progress as RichProgress
 
 from ltds.cli import screen
-from ltds.cli.screen import Screen
+from ltds.cli.screen import Screen, name_unread
 
 
 @pytest.fixture
@@ -45,3 +47,21 @@ def test_a_bar_after_another_has_its_own_display(displays: list[RichProgress]) -
     with bars.track("Predicting", 5) as advance:
         advance(5)
     assert [task.description for display in displays for task in display.tasks] == ["Training", "Predicting"]
+
+
+def test_unread_images_are_named_without_commands_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    name_unread([(Path("a\x1b[2J.jpg"), "an empty file"), (Path("b\udcff.jpg"), "cut\x07")], "skipped")
+    assert capsys.readouterr().err.splitlines() == [
+        "ltds: 2 images were skipped, because reading failed:",
+        "- a\\x1b[2J.jpg: an empty file",
+        "- b\\xff.jpg: cut\\x07",
+    ]
+
+
+def test_of_many_unread_images_ten_are_named_and_the_others_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    name_unread(((Path(f"{i}.jpg"), "an empty file") for i in range(13)), "left out")
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first == "ltds: 13 images were left out, because reading failed:"
+    assert lines == [*(f"- {i}.jpg: an empty file" for i in range(10)), "- ... and 3 more"]
+    name_unread([(Path("0.jpg"), "an empty file")], "left out")
+    assert capsys.readouterr().err == ("ltds: 1 image was left out, because reading failed:\n- 0.jpg: an empty file\n")

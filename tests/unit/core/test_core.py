@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from ltds.core.errors import CheckpointError, ConfigError, DataError
+from ltds.core.errors import CheckpointError, ConfigError, DataError, expected
 from ltds.core.files import atomic, write_json, write_text
 from ltds.core.registry import find, find_or_import
 from ltds.core.rng import address, generator, numpy_generator, reseed_global
@@ -162,3 +163,14 @@ def test_names_are_found_in_the_dict_or_imported() -> None:
     for name in ("aa", ":Thing", "ltds:"):
         with pytest.raises(ConfigError, match=r"package\.module:Thing"):
             find_or_import("thing", name, {"a": 1})
+
+
+def test_the_reason_of_an_error_is_what_came_whatever_the_names_contain() -> None:
+    thing, got = "image 'Dr. Who, but got lost. jpg'", "a file 'x. y, but got z'"
+    error = DataError(expected(thing, "readable", got, "Copy it again."))
+    assert str(error) == f"Expected {thing} to be readable, but got {got}. Copy it again."
+    assert error.reason == error.got == got
+    assert pickle.loads(pickle.dumps(error)).reason == got
+    assert DataError(expected("batch", "at least 2", 1, "Raise it.")).reason == "1"
+    plain = DataError("The disk is full. Make room.")
+    assert (plain.got, plain.reason) == ("", "The disk is full. Make room.")

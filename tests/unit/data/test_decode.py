@@ -10,6 +10,7 @@ import pytest
 from PIL import ExifTags, Image, ImageFile, ImageSequence, features
 
 from ltds.core.errors import DataError
+from ltds.data.build.images import damage
 from ltds.data.decode import decode, decode_tensor
 
 RED, BLUE = (200, 30, 40), (10, 60, 220)
@@ -293,3 +294,12 @@ def test_real_pacs_files() -> None:
     for file in pngs:
         pixels = decode(file, None)
         assert (pixels == pixels[:, :, :1]).all()
+
+
+def test_the_damage_of_an_image_is_told_from_its_name(tmp_path: Path) -> None:
+    """The reason is not found in the sentence by its words: a name may contain them."""
+    empty, folder = tmp_path / "Dr. Who, but got lost. jpg", tmp_path / "a. b.jpg"
+    empty.write_bytes(b"")
+    folder.mkdir()
+    assert damage(empty) == "an empty file (0 bytes)"
+    assert damage(folder) == f"'[Errno 21] Is a directory: '{folder}''"

@@ -121,7 +121,7 @@ def test_files_that_do_not_fit_are_refused_in_words(toy: Manifest, tmp_path: Pat
         FeatureVectors.read(file, toy)
     broken = values.copy()
     broken[3, 2] = np.nan
-    write_features(file, broken, toy.paths)
+    np.savez(file, features=broken, paths=np.array(toy.paths))
     with pytest.raises(DataError, match=f"NaN or infinity for '{toy.paths[3]}'"):
         FeatureVectors.read(file, toy)
     np.savez(file, features=values, paths=np.arange(len(values)))
@@ -133,6 +133,26 @@ def test_files_that_do_not_fit_are_refused_in_words(toy: Manifest, tmp_path: Pat
     file.write_bytes(b"no archive")
     with pytest.raises(DataError, match="a file of features"):
         FeatureVectors.read(file, toy)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(np.nan, "nan"), (-np.inf, "-inf"), (65_536.0, "65536"), (-1e9, "-1e[+]09")]
+)
+def test_features_that_half_precision_cannot_hold_are_not_written(
+    toy: Manifest, tmp_path: Path, number: float, said: str
+) -> None:
+    values, file = features_of_toy(toy).astype(np.float64), tmp_path / "f.npz"
+    values[3, 2] = number
+    with pytest.raises(DataError, match=rf"from -65504 to 65504, but got {said} for '{toy.paths[3]}'\. Scale them"):
+        write_features(file, values, toy.paths)
+    assert not file.exists()
+
+
+def test_features_are_written_to_a_path_that_is_a_text(toy: Manifest, tmp_path: Path) -> None:
+    values = features_of_toy(toy)
+    values[3, 2] = 65_504
+    write_features(str(tmp_path / "f.npz"), values, toy.paths)
+    np.testing.assert_array_equal(FeatureVectors.read(tmp_path / "f.npz", toy).values, values.astype(np.float32))
 
 
 def test_settings_that_do_not_fit_features_are_refused(toy: Manifest, file: Path) -> None:

@@ -16,8 +16,9 @@ from ltds.core.errors import CheckpointError, ConfigError, DataError, LtdsWarnin
 from ltds.core.files import write_json
 from ltds.data.datasets.raw import preview
 from ltds.data.manifest import Manifest
+from ltds.engine.class_matching import as_in_model, match_classes
 from ltds.engine.loop import train
-from ltds.engine.other_data import _as_in_model, _match_classes, evaluation_folder
+from ltds.engine.other_data import evaluation_folder
 from ltds.engine.use import evaluate_elsewhere
 from toy import recorded, toy_session
 
@@ -74,9 +75,9 @@ def site(toy: Manifest, root: Path, domain: str) -> Path:
 
 def test_classes_match_in_any_encoding_of_accents() -> None:
     trained = ["caf\u00e9", "nin\u0303o", "tee"]
-    names = _as_in_model(["cafe\u0301", "ni\u00f1o", "\uff34ee", "yak"], trained)
+    names = as_in_model(["cafe\u0301", "ni\u00f1o", "\uff34ee", "yak"], trained)
     assert names == ["caf\u00e9", "nin\u0303o", "\uff34ee", "yak"]
-    found = _match_classes("site", names, trained)
+    found = match_classes("site", names, trained)
     assert (found["matched"], found["missing"], found["open"]) == (trained[:2], ["tee"], names[2:])
     assert found["spelled_differently"] == ["\uff34ee (tee)"]  # a wide T
 
@@ -111,7 +112,7 @@ def test_an_evaluation_needs_no_training_images(toy: Manifest, tmp_path: Path) -
     images = len(list(folder.rglob("*.png")))
     assert evaluate_elsewhere(run.path, folder).metrics["data"]["images"] == images
     assert evaluate_elsewhere(run.path, folder, split="test").metrics["data"]["images"] == images // 2
-    preview(folder, evaluated_only=True).write()  # the same as a dataset
+    preview(folder).write()  # the same as a dataset
     assert evaluate_elsewhere(run.path, folder).metrics["data"]["images"] == images
     with pytest.raises(DataError, match="no training image in any domain"):
         Manifest.read(folder)

@@ -14,7 +14,7 @@ import torch
 
 from ltds.core.errors import DataError
 from ltds.engine.model import ImagePrediction
-from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files, reason_of
+from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
 from ltds.engine.prediction_files import write_predictions
 from ltds.engine.preprocessing import FeaturePreprocessing
 
@@ -54,15 +54,6 @@ def test_two_batches_are_read_while_the_network_computes_another() -> None:
     found = predict_files(model, [Path(f"{i}.png") for i in range(6)], batch_size=1)
     assert predicted == [1] * 6
     assert [row.file.name for row in found.predicted] == [f"{i}.png" for i in range(6)]
-
-
-def test_the_reason_is_the_middle_of_the_sentence() -> None:
-    assert reason_of(DataError("Expected an image, but got a text. Remove it.")) == "a text"
-    assert (
-        reason_of(DataError("Expected 'a', but got one that says 'x, but got y'. Do."))
-        == "one that says 'x, but got y'"
-    )
-    assert reason_of(DataError("The disk is full. Make room.")) == "The disk is full"
 
 
 def test_a_class_called_unknown_is_told_from_the_answer_unknown(tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
-"""What a model card tells of test results: each number with the classes and images that it rests on."""
+"""What is stored about a model: test results with the images that they rest on, and the dataset it was trained on."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
-from ltds.engine.stored_model import scores_of
+from ltds.data.manifest import Manifest
+from ltds.engine.model_record import ModelRecord
+from ltds.engine.stored_model import StoredModel, scores_of
+from toy import toy_config
 
 
 def a_class(shot: str, images: int) -> dict[str, Any]:
@@ -36,3 +40,19 @@ def test_shot_groups_count_their_own_classes_and_images() -> None:
     }
     assert scores["per_domain"] == {"wax": {name: value for name, value in domain.items() if name != "ece"}}
     assert scores["summary"] is metrics["summary"]
+
+
+def test_the_dataset_that_a_model_was_trained_on(toy: Manifest) -> None:
+    """By its identity; a model of an early version has recorded the checksum of the rows, or nothing."""
+    small, large = (replace(toy, provenance={"builder": "toy", "config": {"size": size}}) for size in (16, 32))
+    assert small.checksum == large.checksum
+
+    def trained_on(recorded: str) -> list[bool | None]:
+        record = cast("ModelRecord", None)
+        stored = StoredModel(toy_config(toy), toy.task("wax"), record, None, {}, recorded)
+        return [stored.trained_on(manifest) for manifest in (small, large)]
+
+    assert trained_on(small.identity) == [True, False]
+    assert trained_on(small.checksum) == [True, True]
+    assert trained_on("0" * 64) == [False, False]
+    assert trained_on("") == [None, None]

@@ -616,3 +616,25 @@ def test_a_run_without_validation_images_says_what_it_lacks(
     with pytest.raises(ConfigError, match="far enough"):
         ltds.train(replace(toy, split_ids=splits), out=tmp_path / "run", say=lines.append, **arguments)
     assert any("will always name a class" in line for line in lines) == said
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"data": "bestiary"},
+        {"out": "runs/other"},
+        {"config": "other.toml"},
+        {"budget": "5m"},
+        {"estimate": "full"},
+        {"settings": {"optimizer.lr": 0.1}},
+        {"seed": 0},
+        {"features": "f.npz"},
+        {"tensorboard": True},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_a_run_is_resumed_with_its_own_settings_only(other: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="Expected argument 'resume' alone, but got others with it"):
+        ltds.train(resume="r", **other)
+    with pytest.raises(CheckpointError, match=r"'r"):
+        ltds.train(resume="r", settings={}, trust=["a"], ranks=2)

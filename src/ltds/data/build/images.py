@@ -56,7 +56,7 @@ def damage(file: Path) -> str | None:
     try:
         decode(file, _PROBE)
     except DataError as error:
-        return str(error).split(", but got ", 1)[-1].split(". ")[0]
+        return error.reason
     return None
 
 

@@ -12,6 +12,8 @@ from ltds.data.build.source import datasets_below, first_few, images_below
 from ltds.data.datasets.bestiary import BestiaryConfig, build
 from ltds.data.manifest import Manifest
 
+BUILT_IN = "bestiary"
+
 
 class ImageFolderError(DataError):
     """A folder of images, or a list of them, where a dataset was expected. `source` is its path."""
@@ -39,11 +41,11 @@ def open_dataset(
     if isinstance(source, Manifest):
         return source
     require_path(source)
-    if str(source) != "bestiary" or is_dataset(Path(source)):
+    if str(source) != BUILT_IN or is_dataset(Path(source)):
         refuse_images(Path(source))
         _refuse_datasets_inside(Path(source))
         return Manifest.read(Path(source), evaluated_only=evaluated_only)
-    root = data_home() / "bestiary"
+    root = data_home() / BUILT_IN
     config = BestiaryConfig()
     if is_dataset(root):  # built before, perhaps with other settings: use it as it is
         config = parse(BestiaryConfig, Manifest.read(root).provenance.get("config", {}))
@@ -68,6 +70,13 @@ def holds_images(source: Path) -> bool:
     if not source.is_dir() or is_dataset(source) or (source / "manifest.csv").is_file():
         return False
     return next(images_below(source, without_datasets=True), None) is not None
+
+
+def raw_images(source: str | Path | Manifest) -> Path | None:
+    """The folder or list of images that `source` names; None where it names a dataset, or nothing."""
+    if isinstance(source, Manifest) or str(source) == BUILT_IN:
+        return None
+    return Path(source) if holds_images(Path(source)) else None
 
 
 def refuse_images(source: Path) -> None:

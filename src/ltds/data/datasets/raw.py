@@ -22,7 +22,7 @@ from ltds.data.datasets import BUILDERS, folder, lists
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.lists import ListsConfig
-from ltds.data.datasets.opening import data_home, holds_images, open_dataset, require_path
+from ltds.data.datasets.opening import data_home, open_dataset, raw_images, require_path
 from ltds.data.manifest import Manifest
 
 FEWEST_TEST = 10  # test images of a pair that are never cut
@@ -37,9 +37,9 @@ def open_or_build(source: str | Path | Manifest, progress: Progress = SILENT) ->
     """
     if not isinstance(source, Manifest):
         require_path(source)
-    if isinstance(source, Manifest) or str(source) == "bestiary" or not holds_images(Path(source)):
+    path = raw_images(source)
+    if path is None:
         return open_dataset(source, progress)
-    path = Path(source)
     return _from_list(path, progress) if path.is_file() else _from_folder(path, progress)
 
 
@@ -74,10 +74,16 @@ def read_list(file: Path) -> ListsConfig:
     return config.model_copy(update={"most_test": _most_test(plan, config.test)})
 
 
-def preview(source: Path, *, evaluated_only: bool = False, without: Collection[str] = ()) -> Manifest:
+def open_or_preview(source: str | Path | Manifest, progress: Progress = SILENT) -> Manifest:
+    """The dataset that `source` names, or the `preview` of one; a class needs no training images."""
+    path = raw_images(source)
+    return open_dataset(source, progress, evaluated_only=True) if path is None else preview(path)
+
+
+def preview(source: Path, *, without: Collection[str] = ()) -> Manifest:
     """The dataset that would be built from a folder or a list of images, without writing or decoding anything.
 
-    `evaluated_only`: its classes need no training images. `without`: paths of damaged images, which are left out.
+    Unlike in a built one, a class needs no training images. `without`: paths of damaged images, which are left out.
     """
     name = dataset_name(source)
     if source.is_file():
@@ -97,7 +103,7 @@ def preview(source: Path, *, evaluated_only: bool = False, without: Collection[s
         split_ids=np.array(plan.split_ids, np.int64),
         provenance={"notes": plan.notes},
         whole_held_out=plan.whole_held_out,
-        evaluated_only=evaluated_only,
+        evaluated_only=True,
     )
 
 

@@ -134,7 +134,7 @@ def _make(options: StyleOptions, chunk: Sequence[StyleJob], advance: Advance) ->
             pixels = decode(job.source, options.size)
             groups.setdefault(pixels.shape, []).append((job.target, pixels))
         except DataError as error:
-            problems[str(job.source)] = str(error).split(", but got ", 1)[-1].split(". ")[0]
+            problems[str(job.source)] = error.reason
             advance(1, name)
     for group in groups.values():
         for start in range(0, len(group), options.batch):

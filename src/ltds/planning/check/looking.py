@@ -51,7 +51,7 @@ def look_at(paths: Sequence[Path], rows: Sequence[int], progress: Progress = SIL
         try:
             return _look(path)
         except DataError as error:
-            return str(error).split(", but got ", 1)[-1].split(". ")[0]
+            return error.reason
 
     images: dict[int, LookedAt] = {}
     unreadable: dict[int, str] = {}

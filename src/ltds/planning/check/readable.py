@@ -24,10 +24,7 @@ def without_unreadable(manifest: Manifest, raw: Path | None, looks: ImageLooks) 
         return manifest, looks
     paths = [manifest.paths[row] for row in looks.unreadable]
     try:
-        if raw is None:
-            readable = _without_rows(manifest, looks.unreadable)
-        else:
-            readable = preview(raw, evaluated_only=True, without=set(paths))
+        readable = _without_rows(manifest, looks.unreadable) if raw is None else preview(raw, without=set(paths))
         readable = replace(readable, evaluated_only=not len(readable.rows("train")))
     except DataError as error:  # such as a class whose training images are all damaged
         number = "1 image" if len(paths) == 1 else f"{len(paths)} images"

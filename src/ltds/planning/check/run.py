@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ltds.core.errors import DataError
 from ltds.core.progress import SILENT, Progress
-from ltds.data.datasets.opening import holds_images, open_dataset
-from ltds.data.datasets.raw import preview
+from ltds.data.datasets.opening import raw_images
+from ltds.data.datasets.raw import open_or_preview
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 from ltds.planning.check.duplicates import near_duplicates
@@ -43,7 +43,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
     or a Manifest.
     """
     source = "a manifest" if isinstance(data, Manifest) else str(data)
-    raw = None if isinstance(data, Manifest) or not _is_raw(data) else Path(data)
+    raw = raw_images(data)
     whole = _opened(data, progress)
     rows = list(range(len(whole)))
     if len(rows) > MOST_IMAGES:
@@ -102,19 +102,11 @@ def _command(manifest: Manifest, method: str, training: dict[str, str] | None) -
     return training if training is None or is_planned(manifest) else {"method": method, **training}
 
 
-def _is_raw(data: str | Path) -> bool:
-    """Whether this is a folder or a list of images, of which a dataset would be built first."""
-    return str(data) != "bestiary" and holds_images(Path(data))
-
-
 def _opened(data: str | Path | Manifest, progress: Progress) -> Manifest:
     """The dataset, or the one that would be built; without any training images it is for evaluation only."""
     if isinstance(data, Manifest):
         return data
-    if _is_raw(data):
-        manifest = preview(Path(data), evaluated_only=True)
-    else:
-        manifest = open_dataset(data, progress, evaluated_only=True)
+    manifest = open_or_preview(data, progress)
     return replace(manifest, evaluated_only=not len(manifest.rows("train")))  # refuses what only evaluation allows
 
 

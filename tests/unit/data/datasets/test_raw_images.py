@@ -17,8 +17,8 @@ from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.build.stratify import split_counts
 from ltds.data.datasets import folder, lists
 from ltds.data.datasets.layout import infer_layout
-from ltds.data.datasets.opening import ImageFolderError, open_dataset
-from ltds.data.datasets.raw import dataset_name, open_or_build, preview, read_folder
+from ltds.data.datasets.opening import ImageFolderError, open_dataset, raw_images
+from ltds.data.datasets.raw import dataset_name, open_or_build, open_or_preview, preview, read_folder
 from ltds.data.decode import FORMATS, decode
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
@@ -132,6 +132,24 @@ def write_dataset(root: Path) -> Path:
     (root / "manifest.csv").write_text("\n".join(["path,class,domain,split", *lines, ""]))
     (root / "manifest.json").write_text('{"name": "o", "classes": ["elk", "fox"], "domains": ["x", "y"]}')
     return root
+
+
+def test_what_is_a_folder_or_list_of_images(photos: Path) -> None:
+    """The name "bestiary" is the built-in dataset, whatever lies in a folder of that name."""
+    dataset = write_dataset(photos.parent / "dataset")
+    Path("list.csv").write_text("path,class,domain\nphotos/top.png,cat,north\n")
+    write(Path("bestiary"), *many("north", "cat", 2))
+    Path("empty").mkdir()
+    for source in ("photos", photos, "list.csv", "./bestiary/north"):
+        assert raw_images(source) == Path(source)
+    for other in (dataset, Manifest.read(dataset), "bestiary", Path("bestiary"), "empty", "nosuch"):
+        assert raw_images(other) is None
+    opened, previewed = open_or_preview(dataset), open_or_preview("photos")
+    assert (opened.root, opened.classes) == (dataset, ("elk", "fox"))
+    assert (previewed.root, previewed.classes) == (Path("photos"), ("cat", "dog"))
+    assert opened.evaluated_only
+    assert previewed.evaluated_only
+    assert not Path("data").exists(), "nothing is built"
 
 
 @pytest.mark.parametrize("where", ["other", "data/other", "north/other", "north/cat/old/other"])
