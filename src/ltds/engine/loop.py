@@ -25,7 +25,7 @@ from ltds.engine.restore import restore
 from ltds.engine.session import Session
 from ltds.engine.step_numbers import StepNumbers, look_every
 from ltds.engine.swad import WeightWindow, validation_loss
-from ltds.evaluation.protocol import validate
+from ltds.evaluation.protocol import validation_accuracy
 
 
 def train(session: Session, run: RunDirectory, progress: Progress = SILENT, stop_after: int | None = None) -> None:
@@ -133,7 +133,7 @@ def _validate(
     keeps_last = session.config.schedule.keep == "last"
     with session.average.applied(session.method):
         table = predict_split(session, "val") if len(session.rows("val")) else None
-        result = validate(table, session.task) if table is not None else {}
+        result = validation_accuracy(table, session.task) if table is not None else {}
         accuracy = result.get("accuracy")
         best = accuracy is None or keeps_last or accuracy > state.best_accuracy
         if best:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ltds.core.task import Task
 from ltds.evaluation import metrics, openset
-from ltds.evaluation.arrays import BoolArray
+from ltds.evaluation.arrays import BoolArray, IntArray
 from ltds.evaluation.choices import describe_choices
 from ltds.evaluation.class_groups import SHOTS, class_rows, group_accuracies, known_mask
 from ltds.evaluation.openset import OpenSetScores
@@ -78,24 +78,42 @@ def validate(val: PredictionTable, task: Task) -> dict[str, Any]:
     these images.
     """
     val.check_task("val", task)
-    sources = [task.domains.index(s) for s in task.sources]
-    scores = OpenSetScores.of(val.probabilities, val.labels, task.open_classes)
-    used = scores.known & np.isin(val.domains, sources)
-    shape = (len(task.domains), len(task.classes))
-    hits, images = metrics.pair_counts(scores.correct[used], val.labels[used], val.domains[used], shape)
-    scores = scores.where(used)
+    scores, used = _source_scores(val, task)
     known_logits = openset.without_open(val.logits[used], task.open_classes)
     temperature = openset.softening_temperature(known_logits) if len(known_logits) else None
-    shares = metrics.accuracies(hits.sum(axis=1), images.sum(axis=1))
     return {
-        "accuracy": metrics.mean(shares),
-        "per_domain": {task.domains[d]: shares[d] for d in sources},
+        **_source_accuracies(scores, val.domains[used], task),
         "ece": metrics.expected_calibration_error(scores.confidence, scores.correct),
         "thresholds": {
             "h_fixed": temperature and openset.struck_out_threshold(known_logits, val.labels[used], temperature),
             "h_softmax5": openset.percentile_threshold(scores, openset.SOFTMAX_PERCENTILE),
         },
         "temperature": temperature,
+    }
+
+
+def validation_accuracy(val: PredictionTable, task: Task) -> dict[str, Any]:
+    """accuracy and per_domain of `validate`, to the last bit: all that an epoch needs to choose weights."""
+    val.check_task("val", task)
+    scores, used = _source_scores(val, task)
+    return _source_accuracies(scores, val.domains[used], task)
+
+
+def _source_scores(val: PredictionTable, task: Task) -> tuple[OpenSetScores, BoolArray]:
+    """The scores of the validation images that count, and (N,) which these are: of known classes and source domains."""
+    scores = OpenSetScores.of(val.probabilities, val.labels, task.open_classes)
+    used = scores.known & np.isin(val.domains, [task.domains.index(s) for s in task.sources])
+    return scores.where(used), used
+
+
+def _source_accuracies(scores: OpenSetScores, domains: IntArray, task: Task) -> dict[str, Any]:
+    """The accuracy on each source domain, and their mean, from the scores and domains of the images that count."""
+    images = np.bincount(domains, minlength=len(task.domains))
+    hits = np.bincount(domains[scores.correct], minlength=len(task.domains))
+    shares = metrics.accuracies(hits, images)
+    return {
+        "accuracy": metrics.mean(shares),
+        "per_domain": {source: shares[task.domains.index(source)] for source in task.sources},
     }
 
 

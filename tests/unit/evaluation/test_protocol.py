@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ltds.core.errors import DataError
 from ltds.core.task import Task
-from ltds.evaluation.protocol import compute_metrics, validate
+from ltds.evaluation.protocol import compute_metrics, validate, validation_accuracy
 from ltds.evaluation.table import PredictionTable
 
 COUNTS = np.array([[150, 40, 19, 0, 5], [0, 70, 0, 0, 3]])  # sources a and c; class 3 is open; 150, 110, 19, 0, 8
@@ -282,6 +282,33 @@ def test_validation_leaves_out_the_held_out_domain_and_open_classes():
     right = val.logits.argmax(axis=1) == val.labels
     by_domain = [right[used & (val.domains == d)].mean() for d in (0, 2)]
     assert validate(val, task)["accuracy"] == pytest.approx(np.mean(by_domain))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(0, 60), st.sampled_from(["a", "b", "c", None]))
+def test_the_accuracy_of_an_epoch_is_the_validation_accuracy_to_the_last_bit(seed, n, held_out):
+    rng = np.random.default_rng(seed)
+    full = rng.integers(0, 2, (3, 5)) * 30
+    task = make_task(full if held_out is None else np.delete(full, "abc".index(held_out), axis=0), held_out)
+    val = table(rng, n)
+    val.logits[: n // 2] = val.logits[: n // 2].round()  # ties
+    expected = {name: validate(val, task)[name] for name in ("accuracy", "per_domain")}
+    assert validation_accuracy(val, task) == expected
+    # Hits are those of the rounded softmax, whose ties go to the first class.
+    known = ~np.isin(val.labels, task.open_classes)
+    hits = val.probabilities.argmax(axis=1) == val.labels
+    for name, share in expected["per_domain"].items():
+        right = hits[known & (val.domains == task.domains.index(name))].tolist()
+        assert share == (sum(right) / len(right) if right else None)
+
+
+def test_logits_whose_softmax_is_the_same_are_a_tie():
+    nearly = np.nextafter(np.float32(1e-20), np.float32(1))
+    logits = np.array([[1e-20, nearly, -9, -9, -9]], np.float32)
+    val = PredictionTable(logits, np.array([1]), np.array([0]), np.array([0]))
+    assert logits.argmax() == 1
+    assert validation_accuracy(val, make_task()) == {"accuracy": 0.0, "per_domain": {"a": 0.0, "c": None}}
+    assert validate(val, make_task())["accuracy"] == 0.0
 
 
 def test_predictions_of_another_task_are_refused():
