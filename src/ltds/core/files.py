@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -119,6 +120,17 @@ def sha256(path: Path) -> str:
     """The file's SHA-256, read piece by piece."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def file_content(file: Path) -> str:
+    """Its SHA-256, computed once as long as the file stays as it is: a grid asks for each of its runs."""
+    status = file.stat()
+    return _checksum(file.resolve(), status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _checksum(file: Path, size: int, modified: int) -> str:
+    return sha256(file)
 
 
 def remove_leftovers(folder: Path) -> None:

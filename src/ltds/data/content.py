@@ -60,9 +60,11 @@ def fingerprint(file: str | Path) -> int:
     with open(file, "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         digest = hashlib.sha256(str(size).encode())
+        whole = stream.read() if size <= 2 * BLOCK else None  # small files are read once
         for start in (0, size // 2, max(0, size - BLOCK)):
-            stream.seek(start)
-            _add(digest, [stream.read(BLOCK)])
+            if whole is None:
+                stream.seek(start)
+            _add(digest, [stream.read(BLOCK) if whole is None else whole[start : start + BLOCK]])
     return int.from_bytes(digest.digest()[:8], "little")
 
 

@@ -44,14 +44,15 @@ def sample_features(session: Session, progress: Progress = SILENT) -> FeatureTab
     )
 
 
-def store_thumbnails(session: Session, table: FeatureTable, run: RunDirectory) -> None:
-    """Save small copies of the test images that a report shows: nearest neighbours, and the worst stored mistakes.
+def store_thumbnails(
+    session: Session, table: FeatureTable, predictions: PredictionTable | None, run: RunDirectory
+) -> None:
+    """Save small copies of the test images that a report shows: nearest neighbours, and the worst mistakes.
 
-    No file if there is no such image that can be read.
+    `predictions`: those for test images, where there are any. No file if there is no such image that can be read.
     """
     shown = {i for example in retrieval_examples(table, session.task) for i in (example.query, *example.neighbours)}
-    test = run.predictions_file("test")
-    wrong = worst_mistakes(PredictionTable.load(test), session.task) if test.is_file() else []
+    wrong = [] if predictions is None else worst_mistakes(predictions, session.task)
     rows = sorted({*(int(table.rows[i]) for i in shown), *(mistake.row for mistake in wrong)})
     images = make_thumbnails((row, session.manifest.root / session.manifest.paths[row]) for row in rows)
     if images:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import lru_cache
 from pathlib import Path
 
 from ltds.core.added import as_before
-from ltds.core.files import sha256
+from ltds.core.files import file_content
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.semantics import names_other_table, semantics_checksum
@@ -25,17 +24,6 @@ HOW = (
     "frechet_every",
     "tensorboard",
 )
-
-
-def file_content(file: Path) -> str:
-    """The checksum of a file, computed once as long as the file stays as it is: a grid asks for each of its runs."""
-    status = file.stat()
-    return _checksum(file.resolve(), status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=64)
-def _checksum(file: Path, size: int, modified: int) -> str:
-    return sha256(file)
 
 
 def file_checksums(config: RunConfig) -> dict[str, str]:

@@ -39,7 +39,7 @@ def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> 
     for split, table in tables.items():
         table.save(run.predictions_file(split))
     features.save(run.features_file)
-    store_thumbnails(session, features, run)
+    store_thumbnails(session, features, tables.get("test"), run)
     metrics = evaluate(run)
     run.write_model(model_record(session, metrics))
     if (seen := fingerprints(session.manifest, session.task, progress)) is not None:

@@ -15,6 +15,7 @@ from ltds.core.files import atomic
 from ltds.core.progress import SILENT, Progress
 from ltds.core.task import Task
 from ltds.data.content import fingerprint
+from ltds.data.fingerprints import fingerprints_of
 from ltds.data.manifest import Manifest
 from ltds.engine.model import Model
 
@@ -23,16 +24,11 @@ FILE = "seen.npy"  # in a run, and in a model directory
 
 def fingerprints(manifest: Manifest, task: Task, progress: Progress = SILENT) -> NDArray[np.uint64] | None:
     """(N,) of the training and validation images, ascending; None where a file is missing, as with features alone."""
-    rows = [row for split in ("train", "val") for source in task.sources for row in manifest.rows(split, source)]
-    numbers = []
+    rows = np.concatenate([manifest.rows(split, source) for split in ("train", "val") for source in task.sources])
     try:
-        with progress.track("Noting which images were seen", len(rows)) as advance:
-            for row in rows:
-                numbers.append(fingerprint(manifest.root / manifest.paths[row]))
-                advance()
+        return np.unique(fingerprints_of(manifest, rows, progress))
     except OSError:
         return None
-    return np.unique(np.array(numbers, np.uint64))
 
 
 def write_fingerprints(folder: Path, numbers: NDArray[np.uint64]) -> None:

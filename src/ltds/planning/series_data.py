@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ltds.core.errors import CheckpointError
+from ltds.core.files import file_content
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
-from ltds.engine.identity import file_content
 from ltds.engine.same_images import KEY, image_content
 from ltds.engine.semantics import semantics_checksum
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from dataclasses import replace
@@ -57,6 +58,15 @@ def test_a_fingerprint_is_of_the_content_alone(tmp_path: Path, size: int) -> Non
         others.add(fingerprint(tmp_path / "other"))
     assert first not in others
     assert len(others) == (4 if size > 2 else size + 1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1, 5 * BLOCK + 3])
+def test_a_fingerprint_is_the_same_number_in_every_version(tmp_path: Path, size: int) -> None:
+    content = numpy_generator(0, "tests/content").bytes(size)
+    (tmp_path / "a").write_bytes(content)
+    parts = [content[start : start + BLOCK] for start in (0, size // 2, max(0, size - BLOCK))]
+    hashed = str(size).encode() + b"".join(b" %d " % len(part) + part for part in parts)
+    assert fingerprint(tmp_path / "a") == int.from_bytes(hashlib.sha256(hashed).digest()[:8], "little")
 
 
 def test_other_images_under_the_same_names_are_another_dataset(data: Manifest) -> None:

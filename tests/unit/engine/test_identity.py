@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -9,10 +10,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from ltds.core import files
 from ltds.core.added import ADDED
+from ltds.core.files import sha256
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.engine.identity import identity
+from ltds.engine.semantics import semantics_checksum
 from ltds.nn.small import TinyNet
 
 
@@ -45,3 +49,19 @@ def test_ranks_are_no_part_of_it(toy: Manifest, monkeypatch: pytest.MonkeyPatch)
     for name in ("run.ranks", "run.sync_batchnorm"):
         monkeypatch.delitem(ADDED, name)
     assert ranked(1, False) == only, "the identity of runs from before these were listed as added"
+
+
+def test_class_embeddings_are_read_once_for_all_runs_of_a_grid(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "words.csv"
+    table.write_text("ant,1\nbee,2\n")
+    layer = {"method": {"name": "ltds"}, "data": {"root": str(toy.root)}, "semantics": {"table": str(table)}}
+    read: list[Path] = []
+    monkeypatch.setattr(files, "sha256", lambda file: read.append(file) or sha256(file))
+    first = semantics_checksum(resolve(layer), toy)
+    assert first == hashlib.sha256(b"ant,1\nbee,2\n").hexdigest()
+    assert semantics_checksum(resolve(layer), toy) == first
+    assert len(read) == 1
+    table.write_text("ant,1\nbee,23\n")
+    assert semantics_checksum(resolve(layer), toy) == hashlib.sha256(b"ant,1\nbee,23\n").hexdigest()
