@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +107,19 @@ def split_named(word: str) -> str:
 
 def build(out: Path, source: Path, config: FolderConfig, *, name: str = "", progress: Progress = SILENT) -> Manifest:
     """The images below `source`; folders give their splits, or they are drawn so that rare classes are in each."""
+    return build_found(out, source, config, None, name=name, progress=progress)
+
+
+def build_found(
+    out: Path,
+    source: Path,
+    config: FolderConfig,
+    images: Sequence[str] | None,
+    *,
+    name: str = "",
+    progress: Progress = SILENT,
+) -> Manifest:
+    """As `build`, from the images that somebody has found already, see `plan_folder`."""
     root = find_root(source, (), (), WHERE)
     levels = config.layout.split("/")
     if "split" in levels:
@@ -114,25 +127,33 @@ def build(out: Path, source: Path, config: FolderConfig, *, name: str = "", prog
     key = {"builder": "folder", "version": 1, "config": config.model_dump(mode="json")}
 
     def plan(without: Collection[str]) -> Plan:
-        return plan_folder(name or root.resolve().name, root, config, without)
+        return plan_folder(name or root.resolve().name, root, config, without, images)
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, progress=progress)
 
 
-def plan_folder(name: str, root: Path, config: FolderConfig, without: Collection[str] = ()) -> Plan:
-    """The plan of the images below `root`, without some of them. Reads names only, no image."""
+def plan_folder(
+    name: str,
+    root: Path,
+    config: FolderConfig,
+    without: Collection[str] = (),
+    images: Sequence[str] | None = None,
+) -> Plan:
+    """The plan of the images below `root`, without some of them. Reads names only, no image.
+
+    `images`: those that are deep enough for the layout, folder by folder, where somebody has looked already.
+    """
     levels = config.layout.split("/")
-    rows = [(dict(zip(levels, folders, strict=True)), path) for folders, path in _walk(root, len(levels), config.deep)]
-    if not rows:
+    paths = list(_walk(root, len(levels), config.deep) if images is None else images)
+    if not paths:
         rule = f"a folder with images in folders {config.layout}"
         got = "; ".join(["no image at that depth", *_ignored(root, config)])
         raise DataError(expected(f"argument 'source' ('{root}')", rule, got, WHERE))
     plan = make_plan(
         name,
-        [path for _, path in rows],
-        [composed(names["class"]) for names, _ in rows],
-        [composed(names.get("domain", ONE_DOMAIN)) for names, _ in rows],
-        [split_named(names["split"]) for names, _ in rows] if "split" in levels else None,
+        paths,
+        *names_by_folder(paths, config.layout),
+        [split_named(path.split("/")[levels.index("split")]) for path in paths] if "split" in levels else None,
         config,
         without,
     )
@@ -140,13 +161,21 @@ def plan_folder(name: str, root: Path, config: FolderConfig, without: Collection
     return plan
 
 
+def names_by_folder(paths: Sequence[str], layout: str) -> tuple[list[str], list[str]]:
+    """The class and the domain of each image, from the folders in its path."""
+    levels = layout.split("/")
+    folders = [dict(zip(levels, path.split("/"), strict=False)) for path in paths]  # the file's name has no level
+    classes = [composed(names["class"]) for names in folders]
+    return classes, [composed(names.get("domain", ONE_DOMAIN)) for names in folders]
+
+
 def _walk(
     folder: Path, depth: int, deep: bool, inside: tuple[str, ...] = (), above: frozenset[FileId] = frozenset()
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    """(folder names, path) of each image `depth` folders down, or `deep` at least as many, sorted; none of datasets."""
+) -> Iterator[str]:
+    """The path of each image `depth` folders down, or `deep` at least as many, sorted; none of datasets."""
     if len(inside) == depth:
         names = images_below(folder, above, without_datasets=True) if deep else images_in(folder)
-        yield from ((inside, "/".join((*inside, name))) for name in names)
+        yield from ("/".join((*inside, name)) for name in names)
         return
     for name in folders_in(folder):
         if is_whole_dataset(folder / name):

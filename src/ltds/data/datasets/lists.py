@@ -52,6 +52,20 @@ class ListedImage(NamedTuple):
     split: str | None
 
 
+class ListedImages(NamedTuple):
+    """All images of some lists: path, class, domain and split of each, and the classes in order.
+
+    splits: None where they are to be drawn; notes: sentences about what was ignored.
+    """
+
+    paths: list[str]
+    classes: list[str]
+    domains: list[str]
+    splits: list[str] | None
+    class_order: tuple[str, ...]
+    notes: list[str]
+
+
 def build(
     out: Path,
     source: Path,
@@ -72,20 +86,13 @@ def build(
     }
 
     def plan(without: Collection[str]) -> Plan:
-        return plan_lists(name or out.resolve().name, root, files, config, classes, without)
+        return plan_listed(name or out.resolve().name, listed_images(root, files, config, classes), config, without)
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, inside=True, progress=progress)
 
 
-def plan_lists(
-    name: str,
-    root: Path,
-    files: Sequence[Path],
-    config: ListsConfig,
-    classes: Path | None = None,
-    without: Collection[str] = (),
-) -> Plan:
-    """The plan of the images that the lists name, without some of them. Reads no image."""
+def listed_images(root: Path, files: Sequence[Path], config: ListsConfig, classes: Path | None = None) -> ListedImages:
+    """What the lists say, paths relative to `root`. Reads no image."""
     relative = relative_to(root)
     lines = [line for file in files for line in read_lines(file, config, relative)]
     if not lines:
@@ -97,9 +104,16 @@ def plan_lists(
     names, order = _named([composed(line.label) for line in lines], classes)
     splits = [split_named(line.split) for line in lines if line.split is not None] or None
     domains = [composed(line.domain or ONE_DOMAIN) for line in lines]
+    notes = [note for file in files for note in _ignored_columns(file, config)]
+    return ListedImages([line.path for line in lines], names, domains, splits, order, notes)
+
+
+def plan_listed(name: str, listed: ListedImages, config: ListsConfig, without: Collection[str] = ()) -> Plan:
+    """The plan of the images that lists name, without some of them."""
     where = f"Correct or delete their lines. {WHERE}"
-    plan = make_plan(name, [line.path for line in lines], names, domains, splits, config, without, order, where)
-    plan.notes += [note for file in files for note in _ignored_columns(file, config)]
+    paths, classes, domains, splits, order, notes = listed
+    plan = make_plan(name, paths, classes, domains, splits, config, without, order, where)
+    plan.notes += notes
     return plan
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
@@ -16,12 +17,11 @@ from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.core.text import composed
 from ltds.data.build.images import damage
-from ltds.data.build.plan import Plan
 from ltds.data.build.source import LINK, digests, images_below
 from ltds.data.datasets import BUILDERS, folder, lists
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.layout import infer_layout
-from ltds.data.datasets.lists import ListsConfig
+from ltds.data.datasets.lists import ListedImages, ListsConfig
 from ltds.data.datasets.opening import data_home, open_dataset, raw_images, require_path
 from ltds.data.manifest import Manifest
 
@@ -44,9 +44,13 @@ def open_or_build(source: str | Path | Manifest, progress: Progress = SILENT) ->
 
 
 class ImageFolder(NamedTuple):
-    """A folder of images as it was read: their paths, and the settings that build a dataset from them."""
+    """A folder of images as it was read: their paths, and the settings that build a dataset from them.
+
+    used: the images that lie deep enough for the layout, folder by folder.
+    """
 
     images: list[str]
+    used: list[str]
     config: FolderConfig
 
 
@@ -56,22 +60,25 @@ def read_folder(source: Path) -> ImageFolder:
     The limit makes test images as even over classes as the images allow: a pair with many images gives no more test
     images than the pair in the middle, though at least ten.
     """
-    images = sorted(images_below(source, without_datasets=True))
+    found = list(images_below(source, without_datasets=True))
+    images = sorted(found)
     layout = infer_layout(source, images)
+    used = [path for path in found if path.count("/") > layout.count("/")]
     config = FolderConfig(layout=layout, deep=True, damaged="leave-out")
     if "split" not in layout.split("/"):
-        plan = folder.plan_folder(source.name, source, config)
-        config = config.model_copy(update={"most_test": _most_test(plan, config.test)})
-    return ImageFolder(images, config)
+        most = _most_test(*folder.names_by_folder(used, layout), config.test)
+        config = config.model_copy(update={"most_test": most})
+    return ImageFolder(images, used, config)
 
 
-def read_list(file: Path) -> ListsConfig:
-    """The settings that build a dataset from a list; unless it gives the splits, with the limit of `read_folder`."""
+def read_listed(file: Path) -> tuple[ListedImages, ListsConfig]:
+    """What a list says, and how to build a dataset from it; unless it gives the splits, with `read_folder`'s limit."""
     config = ListsConfig(damaged="leave-out")
-    plan = lists.plan_lists(file.stem, file.parent, [file], config)
-    if not plan.whole_held_out:  # which these settings switch on where splits are drawn
-        return config
-    return config.model_copy(update={"most_test": _most_test(plan, config.test)})
+    listed = lists.listed_images(file.parent, [file], config)
+    if listed.splits is None:
+        most = _most_test(listed.classes, listed.domains, config.test)
+        config = config.model_copy(update={"most_test": most})
+    return listed, config
 
 
 def open_or_preview(source: str | Path | Manifest, progress: Progress = SILENT) -> Manifest:
@@ -88,10 +95,11 @@ def preview(source: Path, *, without: Collection[str] = ()) -> Manifest:
     name = dataset_name(source)
     if source.is_file():
         root = source.parent
-        plan = lists.plan_lists(name, root, [source], read_list(source), without=without)
+        plan = lists.plan_listed(name, *read_listed(source), without)
     else:
         root = source
-        plan = folder.plan_folder(name, root, read_folder(root).config, without)
+        _, used, config = read_folder(root)
+        plan = folder.plan_folder(name, root, config, without, used)
     return Manifest(
         root=root,
         name=name,
@@ -113,43 +121,35 @@ def dataset_name(source: Path) -> str:
     return f"{name}-images" if name in BUILDERS else name
 
 
-def _most_test(plan: Plan, share: float) -> int:
-    pairs = np.array(plan.labels) * len(plan.domains) + np.array(plan.domain_ids)
-    counts = np.unique(pairs, return_counts=True)[1]
-    return max(FEWEST_TEST, round(float(np.median(counts)) * share))
+def _most_test(classes: Sequence[str], domains: Sequence[str], share: float) -> int:
+    counts = Counter(zip(classes, domains, strict=True)).values()
+    return max(FEWEST_TEST, round(float(np.median(list(counts))) * share))
 
 
 def _from_folder(source: Path, progress: Progress) -> Manifest:
-    images, config = read_folder(source)
+    images, used, config = read_folder(source)
     settings = config.model_dump(mode="json")
 
     def is_same(built: Manifest) -> bool:
         left_out = built.provenance.get("left_out", {})
         before = {path.removeprefix(f"{LINK}/") for path in built.paths} | set(left_out)
         linked = (built.root / LINK).resolve() == source.resolve()
-        same = built.provenance.get("config") == settings and before == set(_used(images, config))
+        same = built.provenance.get("config") == settings and before == set(used)
         return linked and same and not _needs_rebuilding(built)
 
     out = _folder_for(source, images, is_same)
     with _writable(out.parent):
-        return folder.build(out, source, config, name=dataset_name(source), progress=progress)
-
-
-def _used(images: Sequence[str], config: FolderConfig) -> Iterable[str]:
-    """The images that lie deep enough for the layout."""
-    depth = config.layout.count("/") + 1
-    return (path for path in images if path.count("/") >= depth)
+        return folder.build_found(out, source, config, used, name=dataset_name(source), progress=progress)
 
 
 def _from_list(file: Path, progress: Progress) -> Manifest:
-    config, content = read_list(file), digests([file])
+    (listed, config), content = read_listed(file), digests([file])
     made_with = {"config": config.model_dump(mode="json"), "lists": content}
-    domains = lists.plan_lists(file.stem, file.parent, [file], config).domains
 
     def is_same(built: Manifest) -> bool:
         linked = (built.root / LINK).resolve() == file.parent.resolve()
         same = all(built.provenance.get(name) == value for name, value in made_with.items())
-        same &= set(map(composed, built.domains)) <= set(domains)  # before, a column "Domain" was not read
+        same &= set(map(composed, built.domains)) <= set(listed.domains)  # before, a column "Domain" was not read
         return linked and same and not _needs_rebuilding(built)
 
     out = _folder_for(file, [*content.values()], is_same)

@@ -15,7 +15,8 @@ from PIL import Image, features
 from ltds.core.errors import DataError
 from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.build.stratify import split_counts
-from ltds.data.datasets import folder, lists
+from ltds.data.datasets import folder, lists, raw
+from ltds.data.datasets.folder import make_plan
 from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.opening import ImageFolderError, open_dataset, raw_images
 from ltds.data.datasets.raw import dataset_name, open_or_build, open_or_preview, preview, read_folder
@@ -377,6 +378,33 @@ def test_a_list_has_the_test_images_of_its_folder(tmp_path: Path) -> None:
     assert preview(file).counts("test").tolist() == preview(photos).counts("test").tolist() == [[16, 16, 1]]
     file.write_text("path,class,split\na/cat/0.png,cat,train\na/cat/1.png,cat,test\n")
     assert preview(file).counts("test").tolist() == [[1]]
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_images_are_planned_once_and_not_again_for_a_finished_dataset(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, as_list: bool
+) -> None:
+    write(photos, "north/cat/2021/1.png", "north/cat/old 1/1.png", "north/cat 2/1.png")
+    source, planned, searched = listed(photos) if as_list else photos, [], []
+    for module in (folder, lists):
+        monkeypatch.setattr(module, "make_plan", lambda *given, real=make_plan: planned.append(given) or real(*given))
+    real = raw.images_below
+    monkeypatch.setattr(raw, "images_below", lambda *given, **how: searched.append(given) or real(*given, **how))
+    monkeypatch.setattr(folder, "_walk", None)  # of the folder builder, which nobody has told what is there
+    seen, made = preview(source), open_or_build(source)
+    assert len(planned) == 2
+    assert [path.removeprefix("source/") for path in made.paths] == list(seen.paths)
+    assert made.split_ids.tolist() == seen.split_ids.tolist()
+    assert open_or_build(source).checksum == made.checksum
+    assert (len(planned), len(searched)) == (2, 0 if as_list else 3)
+
+
+def test_the_folder_builder_finds_the_same_images_in_the_same_order(photos: Path) -> None:
+    write(photos, "north/cat/2021/1.png", "north/cat/old 1/1.png", "north/cat 2/1.png")
+    _, used, config = read_folder(photos)
+    found, told = (folder.plan_folder("photos", photos, config, images=images) for images in (None, used))
+    assert found == told
+    assert len(found.paths) == 17
 
 
 def test_a_folder_of_images_is_no_dataset(photos: Path) -> None:
