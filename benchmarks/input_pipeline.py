@@ -24,7 +24,7 @@ from ltds.data.cache import ImageCache
 from ltds.data.inputs import ImageInputs
 from ltds.data.loading import Loader
 from ltds.data.manifest import Manifest
-from ltds.data.sampling import Pooled
+from ltds.data.sampling import DomainBalanced
 from ltds.data.transforms import EvalTransform, TrainTransform
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".webp"}
@@ -86,7 +86,7 @@ def compare(files: list[Path], root: Path, options: argparse.Namespace) -> None:
     cache = ImageCache.open(manifest, options.cache_size)
     built = len(files) / (time.perf_counter() - start)
     batch = min(options.batch, len(files))
-    sampler = Pooled(manifest.rows("train"), batch, 0)
+    sampler = DomainBalanced([manifest.rows("train")], batch, 0, manifest.domains)
     loader = Loader(
         ImageInputs(cache, TrainTransform(options.size), EvalTransform(options.size)),
         manifest,

@@ -15,6 +15,8 @@ from ltds.engine.config import resolve
 from ltds.engine.identity import HOW
 from ltds.engine.start import create_run, resume_run
 
+PATIENCE_SECONDS = 15.0
+
 
 def run_cell(path: Path, config: dict[str, Any], threads: int, first_phase: Path | None = None) -> None:
     """Train the run in `path` to its end. An error is recorded in the run directory instead of raised.
@@ -40,9 +42,9 @@ def run_cell(path: Path, config: dict[str, Any], threads: int, first_phase: Path
         fail(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-def _wait_until_free(run: RunDirectory, patience: float = 15.0) -> None:
+def _wait_until_free(run: RunDirectory) -> None:
     """Give a process whose runner was killed the time to notice that and end."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             with run.locked():

@@ -20,6 +20,7 @@ from ltds.data.prefetch import prefetch
 from ltds.data.sampling import Sampler
 
 CPU = torch.device("cpu")
+EVALUATION_THREADS = 2
 
 
 class Loader:
@@ -84,9 +85,8 @@ def evaluation_batches(
     inputs: NetworkInputs,
     manifest: Manifest,
     rows: NDArray[np.int64],
-    batch: int = 256,
+    batch_size: int = 256,
     device: torch.device = CPU,
-    threads: int = 2,
 ) -> Iterator[tuple[Tensor, NDArray[np.int64]]]:
     """Inputs (n,...) on the device and their row ids (n,), in the order of `rows`, prefetched."""
     _check_pair(inputs, manifest)
@@ -94,8 +94,8 @@ def evaluation_batches(
     def images(batch_rows: NDArray[np.int64]) -> tuple[Tensor, NDArray[np.int64]]:
         return _to_device(inputs.evaluation(batch_rows), device), batch_rows
 
-    batches = [rows[start : start + batch] for start in range(0, len(rows), batch)]
-    return prefetch(images, batches, threads=threads, window=threads)
+    batches = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
+    return prefetch(images, batches, threads=EVALUATION_THREADS, window=EVALUATION_THREADS)
 
 
 def _index(domain: str, task: Task) -> int:

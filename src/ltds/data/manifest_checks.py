@@ -13,6 +13,8 @@ from ltds.data.splits import SPLITS
 if TYPE_CHECKING:
     from ltds.data.manifest import Manifest
 
+SHOWN = 10  # problems of a list
+
 
 def find_problems(manifest: Manifest) -> list[str]:
     """A sentence for everything that is wrong with a manifest's columns."""
@@ -81,9 +83,9 @@ def _never_trained(manifest: Manifest) -> list[str]:
     ]
 
 
-def bullet_list(title: str, problems: list[str], shown: int = 10) -> str:
+def bullet_list(title: str, problems: list[str]) -> str:
     """The title and the first problems, one on each line."""
-    lines = [f"{title}:", *(f"- {problem}" for problem in problems[:shown])]
-    if len(problems) > shown:
-        lines.append(f"- ... and {len(problems) - shown} more")
+    lines = [f"{title}:", *(f"- {problem}" for problem in problems[:SHOWN])]
+    if len(problems) > SHOWN:
+        lines.append(f"- ... and {len(problems) - SHOWN} more")
     return "\n".join(lines)

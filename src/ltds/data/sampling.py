@@ -69,20 +69,6 @@ class DomainBalanced:
         return np.concatenate([cycle.whole_batch(step, self.batch) for cycle in self._cycles])
 
 
-class Pooled:
-    """(batch,) rows a step, from all sources together, each image as likely as any other."""
-
-    groups = 1
-
-    def __init__(self, rows: RowIds, batch: int, seed: int) -> None:
-        _check(len(rows), batch, "the pool of all source domains")
-        self.batch = batch
-        self._cycle = _Cycle(rows, seed, "sampling/pooled")
-
-    def __call__(self, step: int) -> RowIds:
-        return self._cycle.whole_batch(step, self.batch)
-
-
 class ClassBalanced:
     """(batch,) rows a step with P(class) = 1/|Y^tr| and P(image) = 1/(|Y^tr| n_c), for cRT (Kang et al., 2020).
 

@@ -61,11 +61,6 @@ def any_cost(cost: Cost) -> bool:
     return cost.parameters is not None or cost.seconds is not None
 
 
-def median_step(run: Run) -> float | None:
-    """Median seconds of a step: single slow steps do not change it."""
-    return None if run.step_quartiles is None else run.step_quartiles[1]
-
-
 def short_count(number: int) -> str:
     """Three significant digits and a unit: 850, 12.3 k, 4.90 M."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):

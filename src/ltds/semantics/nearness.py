@@ -5,13 +5,14 @@ from __future__ import annotations
 from ltds.semantics.embeddings import ClassEmbeddings
 
 SAME = 1e-6
+SHOWN = 3  # similar classes of each
 
 
-def similar_classes(embeddings: ClassEmbeddings, count: int = 3) -> dict[str, list[tuple[str, float]]]:
-    """For each class the `count` most similar others and their cosines, most similar first."""
+def similar_classes(embeddings: ClassEmbeddings) -> dict[str, list[tuple[str, float]]]:
+    """For each class the three most similar others and their cosines, most similar first."""
     cosines = embeddings.vectors @ embeddings.vectors.T
     cosines.fill_diagonal_(-2)
-    values, order = cosines.topk(min(count, len(embeddings.names) - 1), dim=1)
+    values, order = cosines.topk(min(SHOWN, len(embeddings.names) - 1), dim=1)
     return {
         name: [(embeddings.names[i], value) for i, value in zip(others, row, strict=True)]
         for name, others, row in zip(embeddings.names, order.tolist(), values.tolist(), strict=True)

@@ -18,7 +18,7 @@ from ltds.data.cache import ImageCache
 from ltds.data.inputs import ImageInputs
 from ltds.data.loading import Loader, evaluation_batches, threads_worth_using
 from ltds.data.manifest import Manifest
-from ltds.data.sampling import DomainBalanced, Pooled
+from ltds.data.sampling import ClassBalanced, DomainBalanced
 from ltds.data.transforms import EvalTransform, TrainTransform
 
 Dataset = Callable[..., Manifest]
@@ -159,12 +159,13 @@ def test_batch_that_cannot_be_shared_out(dataset: Dataset) -> None:
         loader(dataset(), world=13)
 
 
-def test_pooled_batches_know_their_domains(dataset: Dataset) -> None:
+def test_batches_of_mixed_domains_know_them(dataset: Dataset) -> None:
     manifest = dataset()
     task = manifest.task("photo")
     rows = np.concatenate([manifest.rows("train", s) for s in task.sources])
+    sampler = ClassBalanced(rows, manifest.labels[rows], 10, 0)
     cache = ImageCache.open(manifest, SIZE)
-    batch = Loader(inputs(cache), manifest, task, Pooled(rows, 10, 0), 0).batch(0)
+    batch = Loader(inputs(cache), manifest, task, sampler, 0).batch(0)
     np.testing.assert_array_equal(batch.domains + 1, manifest.domain_ids[batch.rows.numpy()])
 
 
@@ -172,7 +173,7 @@ def test_a_cache_of_another_manifest_is_refused(dataset: Dataset) -> None:
     manifest, other = dataset(), dataset(per_pair=5, name="other")
     cache = ImageCache.open(other, SIZE)
     task = manifest.task(None)
-    sampler = Pooled(manifest.rows("train"), 4, 0)
+    sampler = DomainBalanced([manifest.rows("train")], 4, 0, ("all",))
     with pytest.raises(DataError, match="Expected the image cache to be the one of manifest 'tiny'"):
         Loader(inputs(cache), manifest, task, sampler, 0)
     with pytest.raises(DataError, match="Expected the image cache to be the one of manifest 'tiny'"):
@@ -183,7 +184,7 @@ def test_evaluation_batches_keep_the_order_of_rows(dataset: Dataset) -> None:
     manifest = dataset()
     cache, transform = ImageCache.open(manifest, SIZE), EvalTransform(size=SIZE)
     rows = np.random.default_rng(0).permutation(len(manifest))[:11]
-    found = list(evaluation_batches(inputs(cache), manifest, rows, batch=4))
+    found = list(evaluation_batches(inputs(cache), manifest, rows, batch_size=4))
     assert [len(part) for _, part in found] == [4, 4, 3]
     np.testing.assert_array_equal(np.concatenate([part for _, part in found]), rows)
     images = torch.cat([pixels for pixels, _ in found])

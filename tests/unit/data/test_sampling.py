@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ltds.core.errors import DataError
-from ltds.data.sampling import ClassBalanced, DomainBalanced, Pooled
+from ltds.data.sampling import ClassBalanced, DomainBalanced
 
 PHOTO, SKETCH = np.arange(100, 110), np.arange(200, 207)
 
@@ -55,8 +55,6 @@ def test_batch_larger_than_a_domain() -> None:
     )
     with pytest.raises(DataError, match=sentence):
         DomainBalanced([PHOTO, SKETCH], 8, 0, ("photo", "sketch"))
-    with pytest.raises(DataError, match="no larger than the pool of all source domains, but got 10 images"):
-        Pooled(PHOTO, 11, 0)
     with pytest.raises(DataError, match=r"the 2 batches of 4 that a step takes .* Use data\.batch_size=3, or less\."):
         DomainBalanced([PHOTO, SKETCH], 4, 0, ("photo", "sketch"), times=2)
     assert len(DomainBalanced([PHOTO, SKETCH], 3, 0, ("photo", "sketch"), times=2)(0)) == 12
@@ -72,13 +70,7 @@ def test_empty_domain_and_empty_batch() -> None:
     with pytest.raises(DataError, match=r"domain 'none', but got 0 images in it\. Add training images, or hold"):
         DomainBalanced([np.arange(0)], 1, 0, ("none",))
     with pytest.raises(DataError, match="Expected the batch to be at least 1, but got 0"):
-        Pooled(PHOTO, 0, 0)
-
-
-def test_pooled_pass_is_without_replacement() -> None:
-    pooled = Pooled(PHOTO, 4, 0)
-    assert len(set(pooled(0)) | set(pooled(1))) == 8
-    assert pooled.groups == 1
+        DomainBalanced([PHOTO], 0, 0, ("photo",))
 
 
 def test_class_balanced_draws_classes_and_images_at_their_rates() -> None:

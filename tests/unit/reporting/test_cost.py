@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ltds.reporting.collection import Collection, collect
-from ltds.reporting.cost import Cost, cost_of, median_step, short_count, short_seconds, times_are_noise
+from ltds.reporting.cost import Cost, cost_of, short_count, short_seconds, times_are_noise
 from ltds.reporting.formats.csv_table import csv_table
 from ltds.reporting.formats.html.page import render
 from ltds.reporting.formats.latex import latex_table
@@ -38,23 +38,23 @@ def test_medians_over_steps_then_runs(priced: Collection) -> None:
     assert detail_table(priced.datasets[0]).costs == ()
 
 
-def test_median_step_reads_steps_only(make_run) -> None:
+def test_the_median_is_of_steps_only(make_run) -> None:
     path = make_run("agg")
     steps = [{"kind": "step", "step": 1, "terms": {"x": 7.0}, "seconds": s} for s in (3, 1e-05, 2.5, None)]
     lines = [json.dumps(line) for line in (*steps, {"kind": "validation", "step": 1, "seconds": 50}, {"kind": "step"})]
     (path / "log.jsonl").write_text("\n".join([*lines, '{"kind": "step", "seconds": ']))
     (run,) = collect([path]).runs
-    assert median_step(run) == 2.5
     assert cost_of([run]).seconds == 2.5
     (path / "log.jsonl").write_text("")
     (run,) = collect([path]).runs
-    assert median_step(run) is None
+    assert run.step_quartiles is None
+    assert cost_of([run]).seconds is None
     assert cost_of([]) == Cost(None, None)
 
 
 def test_the_quick_reading_is_what_the_journal_says(priced: Collection) -> None:
     for run in priced.runs:
-        assert median_step(run) == statistics.median(r["seconds"] for r in run.journal if r["kind"] == "step")
+        assert cost_of([run]).seconds == statistics.median(r["seconds"] for r in run.journal if r["kind"] == "step")
 
 
 def test_markdown_and_terminal(priced: Collection) -> None:

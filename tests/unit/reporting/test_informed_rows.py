@@ -13,7 +13,7 @@ from conftest import MakeRun
 from ltds.core.runs import RunDirectory
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.formats.csv_table import csv_table
-from ltds.reporting.formats.html.page import render, write_page
+from ltds.reporting.formats.html.page import render
 from ltds.reporting.formats.json_record import record
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
@@ -56,8 +56,7 @@ def test_every_format_marks_the_same_rows(collection: Collection, tmp_path: Path
     assert "ltds-hidden-names &" in latex
     (said,) = json.loads(json.dumps(record(collection)))["datasets"]
     assert sorted(said["knows_open_names"]) == sorted(INFORMED)
-    write_page(collection, tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text()
+    page = render(collection)
     assert "<bdi>ltds</bdi> §</th>" in page
     assert "<bdi>ltds-hidden-names</bdi></th>" in page
     assert "knows the names of the open classes" in page

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 REFERENCE = 224  # styles are drawn for this shorter side, and scale with the image
+SHARPNESS = 8.0  # of the sectors in `paint`
 
 
 def scale(images: Tensor) -> float:
@@ -28,11 +29,11 @@ def saturate(images: Tensor, by: float) -> Tensor:
     return (grey + by * (images - grey)).clamp(0, 1)
 
 
-def stretch(grey: Tensor, low: float = 0.02, high: float = 0.98) -> Tensor:
-    """Brightness spread so that its quantiles `low` and `high` become 0 and 1; an even image stays as it is."""
+def stretch(grey: Tensor) -> Tensor:
+    """Brightness spread so that all but 2 % at each end fill the range from 0 to 1; an even image stays as it is."""
     flat = grey.flatten(1).sort(dim=1).values
     last = flat.shape[1] - 1
-    dark, light = (flat[:, round(q * last)].view(-1, 1, 1, 1) for q in (low, high))
+    dark, light = (flat[:, round(q * last)].view(-1, 1, 1, 1) for q in (0.02, 0.98))
     spread = ((grey - dark) / (light - dark).clamp(min=1e-3)).clamp(0, 1)
     return torch.where(light - dark > 0.05, spread, grey)
 
@@ -71,10 +72,10 @@ def ink_lines(grey: Tensor, sigma: float, least: float = 0.007, full: float = 0.
     return 1 - depth * depth * (3 - 2 * depth)
 
 
-def paint(images: Tensor, radius: int, sharpness: float = 8.0) -> Tensor:
+def paint(images: Tensor, radius: int) -> Tensor:
     """Generalised Kuwahara filter (Papari 2007): each pixel takes the mean of the calmest of eight sectors around it.
 
-    The sectors' means are weighted by variance^-sharpness/2, which leaves no blocks as a hard choice would.
+    The sectors' means are weighted by variance^(-SHARPNESS/2), which leaves no blocks as a hard choice would.
     """
     kernels = _sectors(radius, images)
     flat = F.pad(images, (radius,) * 4, mode="replicate").flatten(0, 1).unsqueeze(1)
@@ -82,7 +83,7 @@ def paint(images: Tensor, radius: int, sharpness: float = 8.0) -> Tensor:
     mean = F.conv2d(flat, kernels).view(sectors)
     square = F.conv2d(flat * flat, kernels).view(sectors)
     variance = (square - mean * mean).clamp(min=0).sum(1, keepdim=True)
-    weights = (1e-4 + variance).pow(-sharpness / 2)
+    weights = (1e-4 + variance).pow(-SHARPNESS / 2)
     weights = weights / weights.sum(2, keepdim=True)
     return (weights * mean).sum(2)
 

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from ltds.evaluation.arrays import FloatArray
 from ltds.evaluation.significance.signed_rank import DIGITS, midranks
 
+LEVEL = 0.95
+
 
 def block_ranks(values: ArrayLike, higher_is_better: bool = True) -> FloatArray:
     """(complete blocks, M) ranks, 1 is best; equal values share their mean rank. values (B,M); NaN: incomplete."""
@@ -58,8 +60,8 @@ def chi_squared_tail(x: float, degrees: int) -> float:
 
 
 @lru_cache(maxsize=64)
-def studentized_range(k: int, level: float = 0.95) -> float:
-    """The `level` quantile of the range of k standard normal values: k ∫ φ(z) (Φ(z) - Φ(z - q))^(k-1) dz = level."""
+def studentized_range(k: int) -> float:
+    """The 95 % quantile of the range of k standard normal values: k ∫ φ(z) (Φ(z) - Φ(z - q))^(k-1) dz = LEVEL."""
     z = np.linspace(-9, 9, 3601)
     below = np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in z])
     density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
@@ -68,5 +70,5 @@ def studentized_range(k: int, level: float = 0.95) -> float:
         q = (low + high) / 2
         inside = below - np.interp(z - q, z, below, left=0.0)
         chance = k * float((density * inside ** (k - 1)).sum()) * (z[1] - z[0])
-        low, high = (q, high) if chance < level else (low, q)
+        low, high = (q, high) if chance < LEVEL else (low, q)
     return (low + high) / 2

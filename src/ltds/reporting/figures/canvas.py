@@ -18,6 +18,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4
 INK, GREY, ABSENT = "#1f2328", "#6b7280", "#eceef1"
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
+PNG_DPI = 110
 NAMED_CLASSES = 60  # more names than this cannot be read under one axis
 
 
@@ -81,11 +82,11 @@ def legend_rows(names: Sequence[str], columns: int = 4) -> float:
     return 0.2 * -(-len(names) // columns)
 
 
-def few_ticks(axes: Axes, count: int = 5) -> None:
-    """At most about `count` numbers below the x axis, with units such as 20 k, so that they do not touch."""
+def few_ticks(axes: Axes) -> None:
+    """At most about five numbers below the x axis, with units such as 20 k, so that they do not touch."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(count))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     if max(map(abs, axes.get_xlim())) >= 10_000:
         axes.xaxis.set_major_formatter(EngFormatter(sep="\u2009"))
 
@@ -106,9 +107,9 @@ def svg(figure: Figure) -> bytes:
     return drawn.replace(b"'DejaVu Sans'", b"system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif")
 
 
-def png(figure: Figure, dpi: int = 110) -> bytes:
+def png(figure: Figure) -> bytes:
     """The figure as PNG: smaller than SVG for thousands of points and for photographs."""
-    return _saved(figure, "png", {"Software": None}, dpi)
+    return _saved(figure, "png", {"Software": None}, PNG_DPI)
 
 
 def pdf(figure: Figure) -> bytes:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ltds.core.files import write_text
 from ltds.reporting.answer import Answer, answer
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison import reference_of
@@ -57,11 +55,6 @@ class DatasetSection:
     def trained_in_test(self) -> bool:
         """Whether test images of the source domains were used in training, as the protocol of some datasets wants."""
         return any(run.task.trained_in_test for runs in self.dataset.rows.values() for run in runs)
-
-
-def write_page(collection: Collection, out: Path, reference: str | None = None) -> None:
-    """Write the page to `out`, whole or not at all."""
-    write_text(out, render(collection, reference))
 
 
 def render(collection: Collection, reference: str | None = None, figures: Sequence[ReportFigure] = FIGURES) -> str:
