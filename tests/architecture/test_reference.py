@@ -11,6 +11,8 @@ from reference_pages import PAGES, stale
 from repository import ROOT
 from setting_pages import unused_origins
 
+from ltds.core.runs import EVALUATIONS_FOLDER, NEAREST_FILE, SEEN_FILE, RunDirectory
+
 DOCS = ROOT / "docs"
 
 
@@ -32,6 +34,20 @@ def test_every_page_is_in_the_navigation() -> None:
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if page.parent != DOCS / "methods"}
     assert pages - named == set(), "add these to the navigation in mkdocs.yml"
     assert named - pages - {"changelog.md", "contributing.md"} == set()
+
+
+def test_every_file_of_a_run_is_explained() -> None:
+    page = (DOCS / "walk.md").read_text(encoding="utf-8")
+    listed = re.search(r"(?ms)^## A run directory$.*?^## ", page)
+    assert listed is not None
+    run = RunDirectory(Path("run"))
+    found = [getattr(run, name) for name, what in vars(RunDirectory).items() if isinstance(what, property)]
+    files = [file for file in found if isinstance(file, Path)]
+    files += [run.predictions_file("val"), run.best_of("PHASE")]
+    files += [run.path / name for name in (SEEN_FILE, NEAREST_FILE, EVALUATIONS_FOLDER)]
+    assert len(files) > 20
+    named = listed.group().replace("`test.npz`", "`predictions/test.npz`")
+    assert [file for file in files if f"`{file.relative_to('run').as_posix()}" not in named] == []
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "methods").glob("*.md")), ids=lambda page: page.name)

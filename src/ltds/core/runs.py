@@ -20,6 +20,10 @@ from ltds.core.task import Task
 
 SERIES_FILE = "series.json"  # of a folder that holds a series of runs
 FINAL_RUN = "final"  # the last of these, trained on every domain
+# In a run, and in a model directory:
+SEEN_FILE = "seen.npy"  # fingerprints of the images that the model was trained on
+NEAREST_FILE = "nearest.npz"  # features of its training images, made when they are first needed
+EVALUATIONS_FOLDER = "evaluations"  # of the model on other data
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class RunDirectory:
     """All files of a run. Whatever comes after training (metrics, reports, models) reads these and no dataset.
 
     config.toml plan.json environment.json task.json embeddings.npz log.jsonl checkpoints/ predictions/*.npz
-    metrics.json model.json seen.npy DONE, or FAILED.json
+    metrics.json model.json seen.npy DONE, or FAILED.json; where somebody asked for it, nearest.npz and evaluations/
     """
 
     path: Path

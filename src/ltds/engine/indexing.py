@@ -18,13 +18,14 @@ from torch import Tensor
 
 from ltds.core.errors import CheckpointError, DataError, LtdsWarning
 from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import NEAREST_FILE
 from ltds.data.decode import decoded
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
 from ltds.data.prefetch import prefetch
 from ltds.engine.model import Model
 from ltds.engine.preprocessing import FrozenPreprocessing, ImagePreprocessing, Preprocessing
-from ltds.engine.training_index import FILE, TrainingIndex, make_index
+from ltds.engine.training_index import TrainingIndex, make_index
 
 SIDE = 96  # of a thumbnail
 BATCH = 64
@@ -37,7 +38,7 @@ def open_index(model: Model, data: str | Path | Manifest | None = None, progress
     `data`: the dataset that the model was trained on, where it is not at the place it had then.
     """
     fingerprint = fingerprint_of(model)
-    file = None if model.folder is None else model.folder / FILE
+    file = None if model.folder is None else model.folder / NEAREST_FILE
     if file is not None and file.is_file():
         index = TrainingIndex.load(file)
         if index.fingerprint == fingerprint:
@@ -50,7 +51,7 @@ def open_index(model: Model, data: str | Path | Manifest | None = None, progress
 
 def can_index(model: Model) -> bool:
     """Whether an index lies beside the model, or the dataset to make one from is where it was."""
-    if model.folder is not None and (model.folder / FILE).is_file():
+    if model.folder is not None and (model.folder / NEAREST_FILE).is_file():
         return True
     place = model.stored.config.data.root
     return bool(place) and (Path(place) / "manifest.json").is_file()
@@ -116,9 +117,9 @@ def _training_data(model: Model, data: str | Path | Manifest | None) -> Manifest
 def _missing(model: Model, place: str) -> CheckpointError:
     there = f"its dataset is not at '{place}' any more" if place else "it was exported without them"
     return CheckpointError(
-        f"Expected the features of the model's training images ({FILE}) next to it, or its dataset to compute them "
-        f"from, but got neither: {there}. Name the folder of the dataset, or export the run again with the argument "
-        "nearest=True where the dataset is.",
+        f"Expected the features of the model's training images ({NEAREST_FILE}) next to it, or its dataset to compute "
+        f"them from, but got neither: {there}. Name the folder of the dataset, or export the run again with the "
+        "argument nearest=True where the dataset is.",
         arguments=["data"],
     )
 

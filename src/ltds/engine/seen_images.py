@@ -13,13 +13,12 @@ from ltds.core.array_files import read_array
 from ltds.core.errors import CheckpointError, ConfigError, DataError, LtdsWarning
 from ltds.core.files import atomic
 from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import SEEN_FILE
 from ltds.core.task import Task
 from ltds.data.content import fingerprint
 from ltds.data.fingerprints import fingerprints_of
 from ltds.data.manifest import Manifest
 from ltds.engine.model import Model
-
-FILE = "seen.npy"  # in a run, and in a model directory
 
 
 def fingerprints(manifest: Manifest, task: Task, progress: Progress = SILENT) -> NDArray[np.uint64] | None:
@@ -32,22 +31,22 @@ def fingerprints(manifest: Manifest, task: Task, progress: Progress = SILENT) ->
 
 
 def write_fingerprints(folder: Path, numbers: NDArray[np.uint64]) -> None:
-    with atomic(folder / FILE) as stream:
+    with atomic(folder / SEEN_FILE) as stream:
         np.save(stream, numbers)
 
 
 def read_fingerprints(folder: Path | None) -> NDArray[np.uint64] | None:
     """What `write_fingerprints` wrote; None where nothing was, as by earlier versions."""
-    if folder is None or not (folder / FILE).is_file():
+    if folder is None or not (folder / SEEN_FILE).is_file():
         return None
     try:
-        numbers = read_array(folder / FILE)
+        numbers = read_array(folder / SEEN_FILE)
         if numbers.ndim != 1 or numbers.dtype != np.uint64:
             raise ValueError(f"an array {numbers.shape} of {numbers.dtype}")
         return numbers
     except (OSError, ValueError) as error:
         raise CheckpointError(
-            f"Expected '{folder / FILE}' to tell which images the model has seen in training, but got: {error}. "
+            f"Expected '{folder / SEEN_FILE}' to tell which images the model has seen in training, but got: {error}. "
             "Delete it; it is computed again if the dataset can be found."
         ) from error
 

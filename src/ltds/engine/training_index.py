@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ltds.core.array_files import read_arrays
 from ltds.core.errors import CheckpointError
 from ltds.core.files import atomic
+from ltds.core.runs import NEAREST_FILE
 
-FILE = "nearest.npz"  # in a run, and in a model directory
 FORMAT = 1
 BLOCK = 2**24  # similarities that are computed at once
 
@@ -56,8 +56,8 @@ class TrainingIndex:
         """For each row of `features` (M,D) the `count` most similar training images, ties in the order of the index."""
         if features.shape[1:] != self.features.shape[1:]:
             raise CheckpointError(
-                f"Expected features of length {self.features.shape[1]}, as '{FILE}' has, but the model computes "
-                f"{features.shape[1:]}. Delete '{FILE}': it belongs to another model."
+                f"Expected features of length {self.features.shape[1]}, as '{NEAREST_FILE}' has, but the model "
+                f"computes {features.shape[1:]}. Delete '{NEAREST_FILE}': it belongs to another model."
             )
         height = max(1, BLOCK // max(1, len(self)))
         known = self.features.astype(np.float32)

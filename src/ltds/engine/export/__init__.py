@@ -13,6 +13,7 @@ from ltds.core.errors import ConfigError, ExportError
 from ltds.core.errors import nearest as closest
 from ltds.core.files import DiskFullError, atomic_folder, write_text
 from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import NEAREST_FILE
 from ltds.data.decode import ImageSource
 from ltds.engine.export import onnx_file, safetensors_folder, torch_program
 from ltds.engine.export.card import model_card
@@ -21,7 +22,6 @@ from ltds.engine.export.graph import cpu_copy
 from ltds.engine.model import Model
 from ltds.engine.model_directory import write_description
 from ltds.engine.preprocessing import FrozenPreprocessing
-from ltds.engine.training_index import FILE as INDEX
 
 ExportFormat = Literal["safetensors", "onnx", "torch-export"]
 WriteExport = Callable[[Path, Model, torch.Tensor], RunExport]
@@ -91,7 +91,7 @@ def export(
             advance(note="describing")
             write_description(folder, model.stored)
             if index is not None:
-                index.save(folder / INDEX)
+                index.save(folder / NEAREST_FILE)
             card = model_card(model.stored, to, difference, checked_on, with_index=nearest)
             write_text(folder / "README.md", card)
             files = tuple(sorted(file.name for file in folder.iterdir()))

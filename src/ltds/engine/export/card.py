@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ltds.core.runs import NEAREST_FILE
 from ltds.core.task import Task
 from ltds.engine.model_record import UnknownRule
 from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing
 from ltds.engine.stored_model import StoredModel
-from ltds.engine.training_index import FILE as INDEX
 from ltds.evaluation.class_groups import SHOTS, shot_groups
 
 FEW = 50  # below this many images an accuracy may be off by 14 points and more (95 %)
@@ -64,7 +64,7 @@ def _use(model: StoredModel, to: str) -> Iterator[str]:
 def _index() -> Iterator[str]:
     yield ""
     yield (
-        f"`{INDEX}` finds the training images that are most like an image: `model.predict(images, nearest=3)`. "
+        f"`{NEAREST_FILE}` finds the training images that are most like an image: `model.predict(images, nearest=3)`. "
         "It contains the names and small copies of all training images; delete it before you pass the folder on to "
         "somebody who must not see them."
     )
