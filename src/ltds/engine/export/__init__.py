@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -63,6 +64,29 @@ def export(
 
     `nearest`: with the index of its training images.
     """
+    _check_arguments(to, nearest)
+    model = cpu_copy(model)
+    index = model.training_index(progress=progress) if nearest else None
+    inputs = check_inputs(model, check)
+    kind = "input" if len(check) else "random input"
+    checked_on = f"{len(inputs)} {kind}{'s' * (len(inputs) != 1)}"
+    with _errors_explained(out), progress.track(f"Exporting to {to}", 3) as advance, atomic_folder(out) as folder:
+        run = WRITERS[to](folder, model, inputs)
+        advance(note="checking")
+        difference = largest_difference(model, run, inputs)
+        _require_same(model, difference, checked_on)
+        advance(note="describing")
+        write_description(folder, model.stored)
+        if index is not None:
+            index.save(folder / NEAREST_FILE)
+        card = model_card(model.stored, to, difference, checked_on, with_index=nearest)
+        write_text(folder / "README.md", card)
+        files = tuple(sorted(file.name for file in folder.iterdir()))
+        advance()
+    return ExportResult(out, to, files, difference, checked_on)
+
+
+def _check_arguments(to: str, nearest: bool) -> None:
     if to not in get_args(ExportFormat):
         raise ConfigError(f"Expected argument 'to' to name a format, but got '{to}'. {closest(to, WRITERS)}")
     if nearest and to != "safetensors":
@@ -71,31 +95,24 @@ def export(
             "Leave it out, or export to safetensors.",
             arguments=["to=safetensors"],
         )
-    model = cpu_copy(model)
-    index = model.training_index(progress=progress) if nearest else None
-    inputs = check_inputs(model, check)
-    kind = "input" if len(check) else "random input"
-    checked_on = f"{len(inputs)} {kind}{'s' * (len(inputs) != 1)}"
+
+
+def _require_same(model: Model, difference: float, checked_on: str) -> None:
+    """Refuse an export that computes something else than the model."""
+    limit = HALF_LIMIT if isinstance(model.record.preprocessing, FrozenPreprocessing) else LIMIT
+    if not difference <= limit:  # NaN is not
+        raise ExportError(
+            f"Expected the export to compute the same as the model up to {limit:g}, but got a difference of "
+            f"{difference:g} on {checked_on}. Nothing was written. Export to another format, and please report "
+            "this with the name of the method and of the backbone."
+        )
+
+
+@contextmanager
+def _errors_explained(out: Path) -> Iterator[None]:
+    """Turn the system's errors about the folder `out` into sentences."""
     try:
-        with progress.track(f"Exporting to {to}", 3) as advance, atomic_folder(out) as folder:
-            run = WRITERS[to](folder, model, inputs)
-            advance(note="checking")
-            difference = largest_difference(model, run, inputs)
-            limit = HALF_LIMIT if isinstance(model.record.preprocessing, FrozenPreprocessing) else LIMIT
-            if not difference <= limit:
-                raise ExportError(
-                    f"Expected the export to compute the same as the model up to {limit:g}, but got a difference of "
-                    f"{difference:g} on {checked_on}. Nothing was written. Export to another format, and please report "
-                    "this with the name of the method and of the backbone."
-                )
-            advance(note="describing")
-            write_description(folder, model.stored)
-            if index is not None:
-                index.save(folder / NEAREST_FILE)
-            card = model_card(model.stored, to, difference, checked_on, with_index=nearest)
-            write_text(folder / "README.md", card)
-            files = tuple(sorted(file.name for file in folder.iterdir()))
-            advance()
+        yield
     except DiskFullError as error:
         raise ExportError(
             f"Expected room for '{out}', but its disk is full. Nothing was written. Free some space, or choose another "
@@ -111,4 +128,3 @@ def export(
             f"Expected to be able to write '{out}', but the system says: {error.strerror or error} "
             f"('{error.filename}'). Nothing was written. Check the permissions, or choose another folder."
         ) from error
-    return ExportResult(out, to, files, difference, checked_on)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,62 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
     source = "a manifest" if isinstance(data, Manifest) else str(data)
     raw = raw_images(data)
     whole = _opened(data, progress)
+    looks = _looks(whole, source, progress)
+    unreadable = {whole.paths[row]: why for row, why in looks.unreadable.items()}
+    manifest, looks = without_unreadable(whole, raw, looks)
+    found = DataCheck(
+        name=manifest.name,
+        source=source,
+        classes=manifest.classes,
+        domains=manifest.domains,
+        counts=_counts(manifest),
+        splits={split: len(manifest.rows(split)) for split in SPLITS},
+        unreadable=unreadable,
+        unreadable_classes=tuple(name for name in whole.classes if name not in manifest.classes),
+        unreadable_domains=tuple(name for name in whole.domains if name not in manifest.domains),
+        class_variants=tuple(map(tuple, spelling_variants(manifest.classes))),
+        domain_variants=tuple(map(tuple, spelling_variants(manifest.domains))),
+        evidence=tuple(_evidence(manifest)),
+        notes=tuple(whole.provenance.get("notes", ())),
+        test_only=test_only_domains(manifest),
+        is_built=raw is None,
+        **_compared(manifest, looks, progress),
+        **_recommended(manifest, trainable=raw is not None or not unreadable),
+        **_seen(manifest, looks),
+    )
+    found = replace(found, findings=tuple(findings(found)))
+    return replace(found, verdict=tuple(verdict(found)))
+
+
+class _SeenFields(TypedDict):
+    """What looking at single images gives."""
+
+    looked_at: int
+    shorter_side: int
+    tiny: tuple[str, ...]
+    extreme: tuple[str, ...]
+    grey: int
+    duplicates: tuple[DuplicatePair, ...]
+
+
+class _ComparedFields(TypedDict):
+    """What comparing domains gives."""
+
+    distances: tuple[tuple[float | None, ...], ...]
+    probes: tuple[DomainProbe, ...]
+    probed_on: str
+
+
+class _RecommendedFields(TypedDict):
+    """How to start."""
+
+    method: str
+    method_reason: str
+    training: dict[str, str] | None
+
+
+def _looks(whole: Manifest, source: str, progress: Progress) -> ImageLooks:
+    """What the images look like, all of them or a sample; an error if none can be read."""
     rows = list(range(len(whole)))
     if len(rows) > MOST_IMAGES:
         rows = probe_rows(rows, (whole.labels * len(whole.domains) + whole.domain_ids).tolist(), MOST_IMAGES)
@@ -54,47 +111,37 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
             f"Expected '{source}' to hold images that can be read, but got {len(rows)} that cannot: "
             f"{next(iter(looks.unreadable.values()))}. Copy them again from their source."
         )
-    unreadable = {whole.paths[row]: why for row, why in looks.unreadable.items()}
-    manifest, looks = without_unreadable(whole, raw, looks)
-    labels, domains = manifest.labels, manifest.domain_ids
-    features, probed, kind = _features(manifest, looks, progress)
+    return looks
+
+
+def _seen(manifest: Manifest, looks: ImageLooks) -> _SeenFields:
+    sides = [(manifest.paths[r], min(i.width, i.height), max(i.width, i.height)) for r, i in looks.images.items()]
+    return {
+        "looked_at": len(looks.images),
+        "shorter_side": int(np.median([shorter for _, shorter, _ in sides])),
+        "tiny": tuple(path for path, shorter, _ in sides if shorter < TINY),
+        "extreme": tuple(path for path, shorter, longer in sides if longer > EXTREME * shorter),
+        "grey": sum(image.grey for image in looks.images.values()),
+        "duplicates": tuple(_duplicates(manifest, looks)),
+    }
+
+
+def _compared(manifest: Manifest, looks: ImageLooks, progress: Progress) -> _ComparedFields:
+    features, rows, kind = _features(manifest, looks, progress)
+    labels, domains = manifest.labels[rows], manifest.domain_ids[rows]
+    return {
+        "distances": _distances(features, labels, domains, len(manifest.domains)),
+        "probes": _probes(features, labels, domains, manifest.domains),
+        "probed_on": kind,
+    }
+
+
+def _recommended(manifest: Manifest, *, trainable: bool) -> _RecommendedFields:
+    """`trainable`: a training would not stop at unreadable images."""
     training = way_to_train(manifest)
     method, reason = _method(manifest, training)
-    found = DataCheck(
-        name=manifest.name,
-        source=source,
-        classes=manifest.classes,
-        domains=manifest.domains,
-        counts=_counts(manifest),
-        splits={split: len(manifest.rows(split)) for split in SPLITS},
-        looked_at=len(looks.images),
-        shorter_side=int(np.median([min(image.width, image.height) for image in looks.images.values()])),
-        unreadable=unreadable,
-        unreadable_classes=tuple(name for name in whole.classes if name not in manifest.classes),
-        unreadable_domains=tuple(name for name in whole.domains if name not in manifest.domains),
-        tiny=tuple(manifest.paths[r] for r, i in looks.images.items() if min(i.width, i.height) < TINY),
-        extreme=tuple(
-            manifest.paths[r]
-            for r, i in looks.images.items()
-            if max(i.width, i.height) > EXTREME * min(i.width, i.height)
-        ),
-        grey=sum(image.grey for image in looks.images.values()),
-        duplicates=tuple(_duplicates(manifest, looks)),
-        class_variants=tuple(map(tuple, spelling_variants(manifest.classes))),
-        domain_variants=tuple(map(tuple, spelling_variants(manifest.domains))),
-        evidence=tuple(_evidence(manifest)),
-        distances=_distances(features, labels[probed], domains[probed], len(manifest.domains)),
-        probes=_probes(features, labels[probed], domains[probed], manifest.domains),
-        probed_on=kind,
-        method=method,
-        method_reason=reason,
-        notes=tuple(whole.provenance.get("notes", ())),
-        test_only=test_only_domains(manifest),
-        training=_command(manifest, method, training) if raw is not None or not unreadable else None,
-        is_built=raw is None,
-    )
-    found = replace(found, findings=tuple(findings(found)))
-    return replace(found, verdict=tuple(verdict(found)))
+    command = _command(manifest, method, training) if trainable else None
+    return {"method": method, "method_reason": reason, "training": command}
 
 
 def _command(manifest: Manifest, method: str, training: dict[str, str] | None) -> dict[str, str] | None:
