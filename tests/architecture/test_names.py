@@ -1,4 +1,4 @@
-"""One name, one thing: type names are unique, words are plain, and nothing below cli spells a command-line flag."""
+"""One name, one thing: types and public functions are unique, words plain, and no command-line flag is below cli."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from repository import MODULES, PAGES, ROOT, SOURCE, find, tree
 TYPE_NAME = re.compile(r"_?[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*$")
 NO_TYPES = {"TypeVar", "ParamSpec", "frozenset", "dict", "tuple"}
 OBSCURE = r"(?i)\b(?:mend(?:s|ed)?|anew|heed(?:s|ed)?|by heart|how-manieth)\b"
+# Functions that have the same role in each module: a builder, a figure or a body, a format, a network of a style; and
+# verbs of the Python functions for users, together with the part of the engine that does it.
+SAME_ON_PURPOSE = {"build", "draw", "write", "load", "train", "evaluate", "predict", "export"}
+# A command has the name of what it calls; these scripts run without ltds.
+OTHER_NAMES = ("cli/", "engine/export/standalone/")
 OTHER_PROGRAMS = {"--porcelain": "git", "--notest": "convmv"}
 
 
@@ -39,6 +44,23 @@ def test_type_names_are_unique() -> None:
     assert {name: where for name, where in files.items() if len(where) > 1} == {}
 
 
+def public_functions(module: ast.Module) -> Iterator[str]:
+    """Functions at the top of a module whose names do not begin with an underscore."""
+    functions = (node for node in module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    yield from (node.name for node in functions if not node.name.startswith("_"))
+
+
+def test_a_public_function_has_a_name_of_its_own() -> None:
+    files: dict[str, list[str]] = defaultdict(list)
+    for file in MODULES:
+        where = file.relative_to(SOURCE).as_posix()
+        for name in public_functions(tree(file)) if not where.startswith(OTHER_NAMES) else ():
+            files[name].append(where)
+    repeated = {name: where for name, where in files.items() if len(where) > 1}
+    assert {name: where for name, where in repeated.items() if name not in SAME_ON_PURPOSE} == {}
+    assert repeated.keys() >= SAME_ON_PURPOSE, "delete names that are no longer repeated"
+
+
 def test_nothing_below_cli_spells_a_flag() -> None:
     below = [f for f in SOURCE.rglob("*") if f.suffix in (".py", ".j2", ".csv", ".toml") and "cli" not in f.parts]
     flags = find(r"(?<![\w-])--[a-z][a-z-]*", sorted(below))
@@ -58,3 +80,5 @@ def test_no_module_without_a_subject(name: str) -> None:
 def test_names_are_found_as_they_should_be(tmp_path: Path) -> None:
     code = 'class A1: ...\nPair = tuple[int, int]\nT = TypeVar("T")\nModel = TypeVar("Model")\nLIMIT = 3\n'
     assert list(type_names(ast.parse(code))) == ["A1", "Pair"]
+    functions = "def one(): ...\nasync def two(): ...\ndef _own(): ...\nclass A:\n    def method(self): ...\n"
+    assert list(public_functions(ast.parse(functions))) == ["one", "two"]

@@ -34,7 +34,7 @@ class Strokes:
 
 
 @lru_cache(maxsize=32)
-def strokes(side: int, index: int, broad: bool) -> Strokes:
+def brush_strokes(side: int, index: int, broad: bool) -> Strokes:
     """A cover of strokes along a slowly turning direction. Depends on its arguments alone."""
     rng = numpy_generator(0, "bestiary/strokes", side, index, int(broad))
     gap = side / (16 if broad else 40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ltds.bestiary.geometry import Point, Rim, Station, oval, smooth, tube_rim
+from ltds.bestiary.geometry import Point, Rim, Station, oval, smooth_curve, tube_rim
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Figure:
         steps: int = 3,
     ) -> list[Station]:
         """Add a tube through the stations and return its smoothed stations."""
-        curve = smooth(stations, steps)
+        curve = smooth_curve(stations, steps)
         number = self.group() if group is None else group
         self.shapes.append(Shape(tube_rim(curve), role, number, far, marked))
         return curve

@@ -16,7 +16,7 @@ Rim = tuple[float, float, float, float]
 _CAP = tuple((math.cos(math.pi * k / 6), math.sin(math.pi * k / 6)) for k in range(1, 6))
 
 
-def smooth(stations: Sequence[Station], steps: int = 3) -> list[Station]:
+def smooth_curve(stations: Sequence[Station], steps: int = 3) -> list[Station]:
     """The stations with `steps - 1` more between each two, on a Catmull-Rom curve."""
     last = len(stations) - 1
     curve = [stations[0]]

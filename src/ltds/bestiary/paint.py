@@ -58,7 +58,7 @@ def contrasting(under: Ints, ink: int, inks: Ints) -> Ints:
     return np.where(np.abs(bright[under] - bright[ink]) > 140, ink, swap)
 
 
-def ink_lines(scene: Scene, width: int) -> NDArray[np.bool_]:
+def outlines(scene: Scene, width: int) -> NDArray[np.bool_]:
     """(S, S) where one group of parts meets another; the background has no lines of its own."""
     group = scene.groups[scene.parts]
     lines = np.zeros(group.shape, np.bool_)

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from ltds.bestiary.brush import Strokes, strokes
+from ltds.bestiary.brush import Strokes, brush_strokes
 from ltds.bestiary.paint import (
     Ints,
     chalk_grain,
     contrasting,
     flat_colours,
     grid,
-    ink_lines,
     nearest_ink,
     noise,
+    outlines,
     rays,
     shrink,
     soften,
@@ -63,7 +63,7 @@ def anime(scene: Scene, rng: np.random.Generator) -> Pixels:
     if draws[1] < 0.5:
         spokes = rays(scene.side, float(draws[2]), float(draws[3])) & (scene.parts == 0)
         fill[spokes] = fill[spokes] * 3 // 4 + 63
-    fill[ink_lines(scene, max(2, round(scene.side * 0.02)))] = (28, 20, 38)
+    fill[outlines(scene, max(2, round(scene.side * 0.02)))] = (28, 20, 38)
     return to_bytes(shrink(fill, scene.over))
 
 
@@ -99,7 +99,7 @@ def _painted(
     scene: Scene, light: NDArray[np.uint8], rng: np.random.Generator, *, broad: bool, jitter: int
 ) -> tuple[Strokes, Ints]:
     """A cover of strokes, and (S, S, 3) what it shows: each stroke in the colour under its middle, changed a little."""
-    cover = strokes(scene.side, int(rng.integers(6)), broad).turned(int(rng.integers(8)))
+    cover = brush_strokes(scene.side, int(rng.integers(6)), broad).turned(int(rng.integers(8)))
     parts, lit = scene.parts[cover.rows, cover.columns], light[cover.rows, cover.columns].astype(np.int32)
     marked = scene.marked[cover.rows, cover.columns, None]
     tone = np.where(parts < CREATURE, 214, 185 + (lit - 128) * round(50 * scene.contrast) // 100)[:, None]
@@ -120,7 +120,7 @@ def woodblock(scene: Scene, rng: np.random.Generator) -> Pixels:
     hatch = ((x + y) % pitch < pitch * 2 // 5) & (shade | scene.far[scene.parts])
     ground = (scene.parts > 0) & (scene.parts < CREATURE)
     colour[ground & ((y + x // weave % 2) % (pitch * 2) < pitch // 2)] = chosen[1]
-    colour[hatch | ink_lines(scene, max(2, round(scene.side * 0.022)))] = _KEY
+    colour[hatch | outlines(scene, max(2, round(scene.side * 0.022)))] = _KEY
     picture = shrink(colour, scene.over).astype(np.float32)
     return to_bytes(picture + (_PAPER - picture) * wood_grain(rng, scene.size)[..., None])
 

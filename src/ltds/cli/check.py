@@ -35,7 +35,7 @@ def check(
     from ltds.core.files import write_json, write_text
     from ltds.planning.check.page import html_page
     from ltds.planning.check.run import check as check_data
-    from ltds.planning.check.text import text_lines
+    from ltds.planning.check.text import check_lines
 
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(
@@ -46,7 +46,7 @@ def check(
     if json_file == "-":
         print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:
-        for line in text_lines(found):
+        for line in check_lines(found):
             SCREEN.result(line)
     if json_file not in ("", "-"):
         write_json(Path(json_file), found.to_dict())

@@ -37,7 +37,7 @@ def show(
     from ltds.core.errors import ConfigError
     from ltds.core.files import atomic
     from ltds.data.datasets.opening import open_dataset
-    from ltds.data.sheet import contact_sheet
+    from ltds.data.sheet import dataset_sheet
 
     if out.suffix.lower() != ".png":
         raise ConfigError(
@@ -45,7 +45,7 @@ def show(
             arguments=["out=sheet.png"],
         )
     drawn = data == "bestiary"  # the renderer draws a sheet without building the dataset
-    sheet = bestiary.contact_sheet(size=size) if drawn else contact_sheet(open_dataset(data, SCREEN), size=size)
+    sheet = bestiary.contact_sheet(size=size) if drawn else dataset_sheet(open_dataset(data, SCREEN), size=size)
     with atomic(out) as file:
         sheet.save(file, format="PNG")
     SCREEN.say(f"Wrote {out} ({sheet.width} x {sheet.height} pixels)")

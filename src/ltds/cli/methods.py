@@ -152,10 +152,10 @@ def _print_paper(table: str | None, format: PaperFormat) -> None:
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     text: dict[PaperFormat, Callable[[str], str]] = {
-        PaperFormat.TEXT: lambda number: layout.text(number, width),
+        PaperFormat.TEXT: lambda number: layout.plain_text(number, width),
         PaperFormat.MARKDOWN: layout.markdown,
         PaperFormat.CSV: layout.csv_text,
-        PaperFormat.JSON: layout.json_text,
+        PaperFormat.JSON: layout.paper_json,
     }
     if table is None and format in (PaperFormat.CSV, PaperFormat.JSON):
         raise ConfigError(

@@ -85,7 +85,7 @@ def _named(result: dict[str, Any], key: str, value: Any) -> Any:
     return value
 
 
-def check(
+def check_settings(
     model: type[SettingsType], data: Mapping[str, Any], prefix: str = "", remedy: str = REMEDY
 ) -> tuple[SettingsType | None, list[str]]:
     """The settings, or None and a sentence for each mistake, with the remedy for it."""
@@ -97,7 +97,7 @@ def check(
 
 def parse(model: type[SettingsType], data: Mapping[str, Any]) -> SettingsType:
     """The settings, or one ConfigError that names every mistake."""
-    settings, problems = check(model, data)
+    settings, problems = check_settings(model, data)
     if settings is None:
         raise ConfigError(listing(problems))
     return settings

@@ -170,7 +170,7 @@ def end_processes(processes: Sequence[subprocess.Popen[bytes]], patience: float)
 
 def start_worker() -> subprocess.Popen[bytes]:
     """A process that finds modules where this one does, and that ends with it."""
-    code = "import sys; sys.path[:] = sys.argv[2:]; from ltds.core.worker import serve; serve(int(sys.argv[1]))"
+    code = "import sys; sys.path[:] = sys.argv[2:]; from ltds.core import worker; worker.run_worker(int(sys.argv[1]))"
     return start_python(code, [str(os.getpid())], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ltds.core.config import Settings, check
+from ltds.core.config import Settings, check_settings
 from ltds.core.errors import DataError, nearest
 from ltds.core.files import write_json, write_text
 from ltds.data.manifest_checks import bullet_list
@@ -90,7 +90,7 @@ def read_header(root: Path) -> ManifestHeader:
         raise DataError(f"Expected '{file}' to be valid JSON, but got: {error}. Build the dataset again.") from error
     if not isinstance(content, dict):
         raise DataError(f"Expected '{file}' to hold a JSON object, but got {content!r}. Build the dataset again.")
-    header, problems = check(ManifestHeader, content, remedy="Correct that entry.")
+    header, problems = check_settings(ManifestHeader, content, remedy="Correct that entry.")
     if header is None:
         raise DataError(bullet_list(f"'{file}' cannot be used", problems))
     return header

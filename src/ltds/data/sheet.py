@@ -11,7 +11,7 @@ from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
 
 
-def contact_sheet(manifest: Manifest, size: int = 64) -> Image.Image:
+def dataset_sheet(manifest: Manifest, size: int = 64) -> Image.Image:
     """The first image of every (class, domain) pair: of the test split where it has one, else of any."""
     first: dict[tuple[int, int], int] = {}
     for row in np.argsort(-manifest.split_ids, kind="stable"):  # test before val before train

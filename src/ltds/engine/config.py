@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ltds.core.config import Settings, check, listing, merge
+from ltds.core.config import Settings, check_settings, listing, merge
 from ltds.core.errors import ConfigError
 from ltds.core.trust import require_trust
 from ltds.data.datasets import find_recipe
@@ -78,7 +78,7 @@ def resolve(*layers: Mapping[str, Any], dataset: Manifest | str = "", trust: Ite
         raise ConfigError(f"Expected [method] to be a group of settings, but got {method!r}. Set method.name.")
     method = dict(method)
     name = str(method.pop("name", "agg"))
-    common, problems = check(SharedSettings, tables)
+    common, problems = check_settings(SharedSettings, tables)
     settings = None
     try:
         entry = find_method(name)
@@ -86,7 +86,7 @@ def resolve(*layers: Mapping[str, Any], dataset: Manifest | str = "", trust: Ite
         problems.append(str(error))
     else:
         method = merge(_kept(entry.settings, method), method)
-        settings, more = check(entry.method.Config, method, "method.")
+        settings, more = check_settings(entry.method.Config, method, "method.")
         problems += more
         if settings is not None and entry.method.uses_embeddings(settings):
             settings = _with_recipe(entry.method.Config, recipe.with_embeddings, method) or settings
@@ -131,7 +131,7 @@ def as_stored(tables: Mapping[str, Any]) -> dict[str, Any]:
 def _with_recipe(model: type[Settings], recipe: Mapping[str, Any], method: Mapping[str, Any]) -> Settings | None:
     """The method's settings with the recipe's under them; None where the method has no use for the recipe's."""
     known = {name: value for name, value in recipe.items() if name in model.model_fields}
-    return check(model, merge(known, method))[0]
+    return check_settings(model, merge(known, method))[0]
 
 
 def _kept(preset: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def store_thumbnails(
         save_thumbnails(run.thumbnails_file, images)
 
 
-def domain_distances(session: Session) -> dict[str, float]:
+def validation_distances(session: Session) -> dict[str, float]:
     """ "first|second" -> Fréchet distance between the validation features of two source domains."""
     rows = session.rows("val")
     if not len(rows):

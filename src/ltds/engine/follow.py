@@ -30,7 +30,7 @@ from ltds.engine.threads import threads_restored
 Arguments = ParamSpec("Arguments")
 
 
-def serve(parent: str, rank: str, world: str, store: str) -> None:
+def run_follower(parent: str, rank: str, world: str, store: str) -> None:
     """The whole life of a rank that the first rank started as a process."""
     exit_with_parent(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)

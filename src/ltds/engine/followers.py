@@ -19,7 +19,7 @@ STORE = "store"
 PATIENCE = 5.0  # seconds in which a rank may end by itself
 TAIL = 600  # characters of what a rank printed before it ended
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
-CODE = "import sys; sys.path[:] = sys.argv[5:]; from ltds.engine.follow import serve; serve(*sys.argv[1:5])"
+CODE = "import sys; sys.path[:] = sys.argv[5:]; from ltds.engine import follow; follow.run_follower(*sys.argv[1:5])"
 
 
 @dataclass

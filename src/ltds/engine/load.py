@@ -15,7 +15,7 @@ from ltds.engine.checkpoint import load_checkpoint
 from ltds.engine.config import as_stored, resolve
 from ltds.engine.device import choose_device
 from ltds.engine.model import Model
-from ltds.engine.model_directory import is_model_directory, load_weights, read_model_directory
+from ltds.engine.model_directory import is_model_directory, load_exported_weights, read_model_directory
 from ltds.engine.model_record import ModelRecord
 from ltds.engine.precision import recorded_precision
 from ltds.engine.stored_model import StoredModel, scores_of
@@ -34,7 +34,7 @@ def load_model(path: str | Path, *, device: str = "auto", trust: Iterable[str] =
     if is_model_directory(folder):
         stored, tensors = read_model_directory(folder, target, trust)
         method = _build(stored, target)
-        load_weights(folder, method, tensors)
+        load_exported_weights(folder, method, tensors)
         return Model(method, stored, target, folder)
     run = RunDirectory(folder)
     stored = _read_run(run, target, trust)

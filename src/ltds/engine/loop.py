@@ -15,7 +15,7 @@ from ltds.core.types import Batch, Clock
 from ltds.engine.agree import restored_in_all
 from ltds.engine.batchnorm import estimate_statistics
 from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
-from ltds.engine.features import domain_distances
+from ltds.engine.features import validation_distances
 from ltds.engine.finite import require_finite_weights
 from ltds.engine.journal import Journal, SilentJournal, StepLog
 from ltds.engine.optim import learning_rate, set_learning_rate
@@ -182,7 +182,7 @@ def _measure_distances(session: Session, step: int, journal: Journal) -> None:
     """Write the distances between source domains, after the epochs that ask for it."""
     every, epochs = session.config.run.frechet_every, step // session.config.schedule.steps_per_epoch
     if every and epochs % every == 0:
-        distances = domain_distances(session)
+        distances = validation_distances(session)
         if distances:
             journal.frechet(step, epochs - 1, distances)
 

@@ -36,7 +36,7 @@ def is_model_directory(path: Path) -> bool:
     return (path / WEIGHTS).is_file()
 
 
-def describe(model: StoredModel) -> dict[str, Any]:
+def model_description(model: StoredModel) -> dict[str, Any]:
     """The content of model.json: plain values, no path of the machine that trained the model."""
     task = model.task.to_dict()
     classes = task.pop("classes")
@@ -58,7 +58,7 @@ def describe(model: StoredModel) -> dict[str, Any]:
 
 
 def write_description(folder: Path, model: StoredModel) -> None:
-    write_json(folder / DESCRIPTION, describe(model))
+    write_json(folder / DESCRIPTION, model_description(model))
 
 
 def write_weights(folder: Path, method: nn.Module, model: StoredModel) -> None:
@@ -96,7 +96,7 @@ def read_model_directory(
     return stored, {name.removeprefix(METHOD): value for name, value in tensors.items() if name.startswith(METHOD)}
 
 
-def load_weights(folder: Path, method: nn.Module, tensors: dict[str, Tensor]) -> None:
+def load_exported_weights(folder: Path, method: nn.Module, tensors: dict[str, Tensor]) -> None:
     try:
         method.load_state_dict(tensors)
     except RuntimeError as error:

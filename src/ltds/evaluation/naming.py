@@ -55,7 +55,7 @@ def open_name_numbers(
     }
 
 
-def read_vectors(file: Path) -> dict[str, FloatArray]:
+def stored_vectors(file: Path) -> dict[str, FloatArray]:
     """The class embeddings that a run stored, by name; none if the file is missing or damaged."""
     try:
         stored = read_arrays(file)

@@ -11,7 +11,7 @@ from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
 from ltds.evaluation.choices import WINDOW_RULE
 from ltds.evaluation.features import FeatureTable
-from ltds.evaluation.naming import open_name_numbers, read_vectors
+from ltds.evaluation.naming import open_name_numbers, stored_vectors
 from ltds.evaluation.openset import OpenSetScores
 from ltds.evaluation.protocol import compute_metrics
 from ltds.evaluation.table import PredictionTable
@@ -43,7 +43,7 @@ def _open_names(run: RunDirectory, test: PredictionTable, task: Task, fixed: dic
     if fixed["threshold"] is not None:
         scores = OpenSetScores.of_known_classes(test.logits, test.labels, task.open_classes, fixed["temperature"])
         unknown = test.rows[scores.confidence < fixed["threshold"]]
-    return open_name_numbers(features, read_vectors(run.embeddings_file), task, unknown)
+    return open_name_numbers(features, stored_vectors(run.embeddings_file), task, unknown)
 
 
 def _model_choice(run: RunDirectory, choice: dict[str, Any], validated: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ltds.core.config import check, merge, nested
+from ltds.core.config import check_settings, merge, nested
 from ltds.data.manifest import Manifest
 from ltds.methods.entry import MethodEntry
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
@@ -162,7 +162,8 @@ def choose_method_settings(name: str, given: Given, learning: Learning) -> dict[
         group = setting.split(".")[0]
         if group in own or group not in fields or not _applies(entry, setting):
             continue
-        if check(entry.method.Config, merge(entry.settings, nested({**kept, setting: value}), own))[0] is not None:
+        tried = merge(entry.settings, nested({**kept, setting: value}), own)
+        if check_settings(entry.method.Config, tried)[0] is not None:
             kept[setting] = value
     return {f"method.{setting}": value for setting, value in kept.items()}
 
@@ -173,7 +174,7 @@ def choose_neighbours(name: str, given: Given, chosen: Mapping[str, Any], manife
     `chosen`: the settings of the method that are chosen already.
     """
     entry, own = find_method(name), _own(given)
-    settings, _ = check(entry.method.Config, merge(entry.settings, nested(chosen).get("method", {}), own))
+    settings, _ = check_settings(entry.method.Config, merge(entry.settings, nested(chosen).get("method", {}), own))
     if "neighbours" in own or not isinstance(settings, MetaLtdsConfig) or not settings.borrows:
         return {}
     classes = fewest_trained_classes(manifest) if settings.hide_open_names else len(manifest.classes)

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ltds.bestiary import DOMAINS, KINDS, NAMES, Variety, contact_sheet, render
-from ltds.bestiary.brush import strokes
+from ltds.bestiary.brush import brush_strokes
 from ltds.bestiary.scene import Scene, compose
 from ltds.bestiary.styles import STYLES
 from ltds.bestiary.surroundings import CREATURE, FRONT
@@ -158,7 +158,7 @@ def test_variety_reaches_from_easy_to_hard() -> None:
 
 
 def test_brush_strokes_cover_the_canvas_and_turn_with_their_middles() -> None:
-    cover = strokes(64, 0, False)
+    cover = brush_strokes(64, 0, False)
     assert len(np.unique(cover.which)) > 0.5 * len(cover.rows)
     inner = [n for n in range(len(cover.rows)) if cover.which[cover.rows[n], cover.columns[n]] == n]
     for turn in range(8):

@@ -12,7 +12,7 @@ import torch
 from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest
 from ltds.engine import tensorboard
-from ltds.engine.features import domain_distances, sample_features
+from ltds.engine.features import sample_features, validation_distances
 from ltds.engine.loop import train
 from ltds.engine.start import resume_run
 from ltds.evaluation.features import FeatureTable
@@ -83,7 +83,7 @@ def test_distances_are_between_validation_features(toy: Manifest) -> None:
         session.method.eval()
         with torch.no_grad():
             clouds.append(session.method.predict(torch.stack(images)).features.numpy())
-    assert domain_distances(session)["ink|oil"] == pytest.approx(frechet_distance(*clouds), rel=1e-4)
+    assert validation_distances(session)["ink|oil"] == pytest.approx(frechet_distance(*clouds), rel=1e-4)
 
 
 def test_event_files_hold_the_journal_once_after_a_resume(toy: Manifest, tmp_path: Path) -> None:

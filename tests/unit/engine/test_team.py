@@ -59,7 +59,7 @@ def test_a_rank_that_follows_takes_its_share_of_the_cores(monkeypatch: pytest.Mo
     monkeypatch.setattr(follow, "signal", SimpleNamespace(signal=lambda *_: None, SIGINT=2, SIG_IGN=1))
     monkeypatch.setattr(follow, "follow", lambda _: threads.append(torch.get_num_threads()))
     monkeypatch.setattr(follow.os, "_exit", lambda code: threads.append(-code))
-    follow.serve("1", "1", "2", str(tmp_path / "store"))
+    follow.run_follower("1", "1", "2", str(tmp_path / "store"))
     assert threads == [2, 0], "half of the cores; then it ends without an error"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ltds.core.task import Task
 from ltds.evaluation.features import FeatureTable
-from ltds.evaluation.naming import nearest_names, open_name_numbers, read_vectors
+from ltds.evaluation.naming import nearest_names, open_name_numbers, stored_vectors
 
 # c1, c3 and c4 have no training images.
 TASK = Task("t", ("c0", "c1", "c2", "c3", "c4"), ("a", "b"), "b", np.array([[3, 0, 4, 0, 0]]))
@@ -79,9 +79,9 @@ def test_without_what_it_needs_there_is_no_number() -> None:
 
 
 def test_embeddings_of_a_run_by_name(tmp_path: Path) -> None:
-    assert read_vectors(tmp_path / "none.npz") == {}
+    assert stored_vectors(tmp_path / "none.npz") == {}
     (tmp_path / "bad.npz").write_bytes(b"PK")
-    assert read_vectors(tmp_path / "bad.npz") == {}
+    assert stored_vectors(tmp_path / "bad.npz") == {}
     np.savez(tmp_path / "good.npz", class_names=np.array(["a", "b"]), vectors=np.array([[1, 2], [3, 4]], np.float32))
-    stored = read_vectors(tmp_path / "good.npz")
+    stored = stored_vectors(tmp_path / "good.npz")
     assert {name: vector.tolist() for name, vector in stored.items()} == {"a": [1.0, 2.0], "b": [3.0, 4.0]}

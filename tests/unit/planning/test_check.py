@@ -25,8 +25,8 @@ from ltds.planning.check.features import probe_rows
 from ltds.planning.check.looking import difference_hash, look_at
 from ltds.planning.check.names import spelling_variants
 from ltds.planning.check.page import html_page
-from ltds.planning.check.probe import domain_distances, probe_domains
-from ltds.planning.check.text import text_lines
+from ltds.planning.check.probe import probe_distances, probe_domains
+from ltds.planning.check.text import check_lines
 from ltds.planning.class_texts import FoundEmbeddings
 from ltds.planning.feasible import way_to_train
 
@@ -103,7 +103,7 @@ def test_trouble_is_found(photos: Path) -> None:
     assert "classes" in pairs[frozenset(("day/ant/1.png", "day/bee/wrong.png"))]
     assert "domains" in pairs[frozenset(("day/ant/0.png", "night/ant/copy.png"))]
     assert len(found.problems) >= 4
-    text = "\n".join(text_lines(found))
+    text = "\n".join(check_lines(found))
     assert "Problems:" in text
     assert "'Bee' and 'bee' differ in case, spacing or encoding only" in text
     assert max(map(len, text.splitlines())) < 140
@@ -186,7 +186,7 @@ def test_one_domain(photos: Path) -> None:
     assert found.domains == ("all",)
     assert any("only one domain" in finding.text for finding in found.findings)
     assert "could not be measured" in found.verdict[1]
-    assert list(text_lines(found))
+    assert list(check_lines(found))
 
 
 def test_a_dataset_is_checked_as_it_is(toy: Manifest) -> None:
@@ -268,7 +268,7 @@ def test_folders_for_evaluation_only(photos: Path) -> None:
     assert found.verdict[2:] == (
         "Nothing can be trained on this data: it has no training images. Evaluate a trained model on it.",
     )
-    assert "No image is for training" in "\n".join(text_lines(found))
+    assert "No image is for training" in "\n".join(check_lines(found))
     assert "Nothing can be trained" in html_page(found)
     assert found.to_dict()["training"] is None
     draw(photos.parent / "site/train/ant/0.png", "trained")
@@ -370,12 +370,12 @@ def test_the_probe_sees_a_shift_and_none() -> None:
     same = probe_domains(features.astype(np.float32), labels, domains, ("a", "b", "c"))
     assert [p.domain for p in same] == ["a", "b", "c"]
     assert all(p.known == p.unseen == 1 and p.images == 60 for p in same)
-    assert np.nanmax(domain_distances(features.astype(np.float32), labels, domains, 3)) < 0.15
+    assert np.nanmax(probe_distances(features.astype(np.float32), labels, domains, 3)) < 0.15
     moved = features.copy()
     moved[domains == 2] = np.roll(moved[domains == 2], 1, axis=1)  # the classes of the last domain look like others
     probes = probe_domains(moved.astype(np.float32), labels, domains, ("a", "b", "c"))
     assert probes[2].drop > 0.9
-    distances = domain_distances(moved.astype(np.float32), labels, domains, 3)
+    distances = probe_distances(moved.astype(np.float32), labels, domains, 3)
     assert distances[0, 1] < 0.15
     assert distances[0, 2] == pytest.approx(1.0, abs=0.1)  # as far apart as two classes
 
@@ -383,7 +383,7 @@ def test_the_probe_sees_a_shift_and_none() -> None:
 def test_domains_without_a_shared_class_have_no_distance() -> None:
     features = numpy_generator(0, "tests/far").normal(size=(12, 4)).astype(np.float32)
     labels, domains = np.repeat(np.arange(4), 3), np.repeat(np.arange(2), 6)
-    assert np.isnan(domain_distances(features, labels, domains, 2)[0, 1])
+    assert np.isnan(probe_distances(features, labels, domains, 2)[0, 1])
     assert probe_domains(features, labels, domains, ("a", "b")) == []
 
 

@@ -17,7 +17,7 @@ from ltds.core.task import Task
 from ltds.evaluation.table import PredictionTable
 from ltds.evaluation.thumbnails import save_thumbnails
 from ltds.reporting.collection import Collection, collect
-from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.html.page import render_page
 
 CLASSES = ("ant", "bee", "<script>alert(1)</script>", "q\"&'", "$x_1$", "🦊", "قطة", "_under")
 DOMAINS = ("photo", "sketch", "art_&_co")
@@ -168,7 +168,7 @@ def report_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(folder / "runs", "<script>alert(1)</script>", dataset='other "&" <b>')
     (write_run(folder / "runs", "late") / "DONE").unlink()
     out = folder / "out" / "report.html"
-    write_text(out, render(collect([folder / "runs"])))
+    write_text(out, render_page(collect([folder / "runs"])))
     return out
 
 
@@ -200,5 +200,5 @@ def wide_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     table.save(RunDirectory(path).predictions_file("test"))
                     save_thumbnails(RunDirectory(path).thumbnails_file, pictures)
     out = folder / "report.html"
-    write_text(out, render(collect([folder / "runs"])))
+    write_text(out, render_page(collect([folder / "runs"])))
     return out

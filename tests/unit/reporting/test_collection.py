@@ -16,8 +16,8 @@ from ltds.core.runs import RunDirectory
 from ltds.evaluation.protocol import PredictionTable, compute_metrics
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.formats.csv_table import csv_table
-from ltds.reporting.formats.html.page import render
-from ltds.reporting.formats.json_record import record
+from ltds.reporting.formats.html.page import render_page
+from ltds.reporting.formats.json_record import report_record
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.glossary import METRICS
@@ -145,9 +145,9 @@ def test_a_ruined_folder_still_gives_every_format_and_says_what_is_wrong(make_ru
     for name in ("late", "binary", "cut", "folder", "seedless"):
         assert sum(f"toy-{name}-photo-0" in problem for problem in found.problems) == 1, name
     assert len(found.problems) == 5
-    for make in (markdown_table, csv_table, latex_table, render):
+    for make in (markdown_table, csv_table, latex_table, render_page):
         assert "agg" in make(found)
-    assert len(record(found)["problems"]) == 5
+    assert len(report_record(found)["problems"]) == 5
 
 
 def test_long_journals_are_read_in_part(make_run) -> None:

@@ -16,10 +16,10 @@ from ltds.reporting.collection import Collection, collect
 from ltds.reporting.comparison import check_reference, comparisons, reference_of
 from ltds.reporting.comparison_table import comparison_table, p_equals
 from ltds.reporting.figures.context import FigureContext
-from ltds.reporting.figures.critical_difference import critical_difference, draw
+from ltds.reporting.figures.critical_difference import critical_difference_figure, draw
 from ltds.reporting.formats.csv_table import csv_table
-from ltds.reporting.formats.html.page import render
-from ltds.reporting.formats.json_record import json_text, record
+from ltds.reporting.formats.html.page import render_page
+from ltds.reporting.formats.json_record import json_text, report_record
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.glossary import METRICS
@@ -164,7 +164,7 @@ def test_every_format_has_the_comparison(three: Collection) -> None:
     assert (dc["reference"], dc["p_holm"], dc["won"], dc["mean_rank"]) == ("agg", "0.0078125", "9", "1")
     assert (dc["low_percent"], dc["high_percent"]) == ("50.0000", "54.0000")
     assert lines["dc", "photo", "acc_u"]["reference"] == ""
-    page = render(three, "bsce")
+    page = render_page(three, "bsce")
     assert "toy: Acc-U against bsce (Average)" in page
     assert "Mean ranks in Acc-U" in page
     assert '<span class="spoken"> interval </span>[50.0, 54.0]' in page
@@ -172,7 +172,7 @@ def test_every_format_has_the_comparison(three: Collection) -> None:
 
 def test_the_record_names_the_runs_behind_each_number(three: Collection) -> None:
     read = json.loads(json_text(three))
-    assert read == json.loads(json.dumps(record(three)))
+    assert read == json.loads(json.dumps(report_record(three)))
     assert read["commits"] == ["abc"]
     (dataset,) = read["datasets"]
     cells = {(c["method"], c["held_out"], c["metric"]): c for c in dataset["cells"]}
@@ -193,7 +193,7 @@ def test_a_record_of_an_average_leaves_incomplete_seeds_out(make_run, runs: Path
     make_run("agg", "photo", 0, 0.4)
     make_run("agg", "photo", 1, 0.9)
     kept = make_run("agg", "sketch", 0, 0.2)
-    (dataset,) = record(collect([runs]))["datasets"]
+    (dataset,) = report_record(collect([runs]))["datasets"]
     cell = next(c for c in dataset["cells"] if (c["held_out"], c["metric"]) == ("Average", "acc_u"))
     assert len(cell["runs"]) == 2
     assert str(kept) in cell["runs"]
@@ -237,7 +237,7 @@ def test_every_results_table_has_averages_by_preset(table: str) -> None:
 
 
 def test_the_critical_difference_figure_shows_ranks_gap_and_bars() -> None:
-    figure = critical_difference([2.5, 1.0, 2.5, 4.0], ["$a$", "_b", "c", "d"], 1.6, [(1.0, 2.5), (2.5, 4.0)])
+    figure = critical_difference_figure([2.5, 1.0, 2.5, 4.0], ["$a$", "_b", "c", "d"], 1.6, [(1.0, 2.5), (2.5, 4.0)])
     (axes,) = figure.axes
     shown = [text.get_text() for text in axes.texts]
     assert {"_b  1.00", "$a$  2.50", "4.00  d", "2.50  c", "critical difference 1.60"} <= set(shown)

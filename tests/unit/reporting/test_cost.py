@@ -14,7 +14,7 @@ import pytest
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.cost import Cost, cost_of, short_count, short_seconds, times_are_noise
 from ltds.reporting.formats.csv_table import csv_table
-from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.html.page import render_page
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.formats.terminal import cost_rows
@@ -90,7 +90,7 @@ def test_csv_repeats_the_cost_of_the_method(priced: Collection) -> None:
 
 
 def test_the_page_sorts_by_cost(priced: Collection) -> None:
-    page = render(priced)
+    page = render_page(priced)
     assert '<th scope="colgroup" colspan="2">Cost</th>' in page
     spread = '<span class="interval"><span class="spoken"> quartiles </span>[0.100, 0.900]</span>'
     assert f'<td data-value="4896000">4.90 M</td><td data-value="0.2">0.200{spread}</td></tr>' in page
@@ -113,7 +113,7 @@ def test_not_recorded_is_missing(make_run, runs: Path) -> None:
     assert line.endswith(f"| {MISSING} | {MISSING} |")
     assert "& -- & -- \\\\" in latex_table(found)
     assert next(csv.DictReader(io.StringIO(csv_table(found))))["parameters"] == ""
-    assert render(found).count(f'<td data-value=""><span class="none">{MISSING}') >= 2
+    assert render_page(found).count(f'<td data-value=""><span class="none">{MISSING}') >= 2
 
 
 def test_a_cost_that_no_run_recorded_has_no_column(make_run, runs: Path) -> None:

@@ -33,7 +33,7 @@ from ltds.reporting.figures.frechet import domain_distances
 from ltds.reporting.figures.open_set import open_set_curves
 from ltds.reporting.figures.reliability import reliability_bins
 from ltds.reporting.figures.retrieval import retrieved_images
-from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.html.page import render_page
 
 CLASSES, DOMAINS = 8, 3
 
@@ -217,7 +217,7 @@ def test_a_figure_from_outside_is_in_the_page_and_in_the_files(tmp_path: Path, r
 
 
 def test_the_page_folds_by_part_and_stays_small(runs: Path, dataset: Dataset) -> None:
-    text = render(collect([runs]))
+    text = render_page(collect([runs]))
     for part, count in (
         ("Accuracy of each class in each domain", "2 figures"),
         ("Open classes and calibration", "2 figures"),

@@ -20,7 +20,7 @@ from ltds.reporting.figures.frequency import frequency, running_mean
 from ltds.reporting.figures.pairs import draw as draw_pairs
 from ltds.reporting.figures.pairs import pair_accuracy, pairs
 from ltds.reporting.figures.training import loss_terms, thinned, training, validation_curves
-from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.html.page import render_page
 from ltds.reporting.formats.html.wide_tables import by_class
 
 NAMES = ["<script>alert(1)</script>", "$a_1$", "_b", "🦊 & قطة", "plain"]
@@ -160,7 +160,7 @@ def test_classes_are_compared_over_the_held_out_domains_that_every_method_has(ma
     (drawing,) = draw_frequency(FigureContext(dataset))
     dots = [points.get_offsets()[:, 1].tolist() for points in drawing.figure().axes[0].collections]
     assert dots == [[90.0] * len(part.classes)] * 2
-    assert "has training images, with held-out domains that every method has</caption>" in render(collection)
+    assert "has training images, with held-out domains that every method has</caption>" in render_page(collection)
 
 
 def test_pair_accuracy_is_the_mean_over_runs(grid: Collection) -> None:

@@ -13,8 +13,8 @@ from conftest import MakeRun
 from ltds.core.runs import RunDirectory
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.formats.csv_table import csv_table
-from ltds.reporting.formats.html.page import render
-from ltds.reporting.formats.json_record import record
+from ltds.reporting.formats.html.page import render_page
+from ltds.reporting.formats.json_record import report_record
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.formats.terminal import terminal_rows
@@ -54,9 +54,9 @@ def test_every_format_marks_the_same_rows(collection: Collection, tmp_path: Path
     latex = latex_table(collection)
     assert "ltds \\S{} &" in latex
     assert "ltds-hidden-names &" in latex
-    (said,) = json.loads(json.dumps(record(collection)))["datasets"]
+    (said,) = json.loads(json.dumps(report_record(collection)))["datasets"]
     assert sorted(said["knows_open_names"]) == sorted(INFORMED)
-    page = render(collection)
+    page = render_page(collection)
     assert "<bdi>ltds</bdi> §</th>" in page
     assert "<bdi>ltds-hidden-names</bdi></th>" in page
     assert "knows the names of the open classes" in page
@@ -85,6 +85,6 @@ def test_comparisons_are_marked_too(make_run: MakeRun, runs: Path) -> None:
     assert markdown.count("| ltds § |") == 5  # results, three comparisons, details
     assert markdown.count("knows the names of the open classes") == 1
     assert (latex.count("ltds \\S{} &"), latex.count("knows the names")) == (5, 5)
-    page = render(found)
+    page = render_page(found)
     assert page.count("<bdi>ltds</bdi> §</th>") == 6  # and accuracy in each domain
     assert page.count("<bdi>ltds § %</bdi>") == 1  # accuracy of each class

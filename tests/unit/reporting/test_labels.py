@@ -16,7 +16,7 @@ from matplotlib.transforms import Bbox
 
 from ltds.reporting.figures.canvas import svg
 from ltds.reporting.figures.cost import cost
-from ltds.reporting.figures.critical_difference import critical_difference
+from ltds.reporting.figures.critical_difference import critical_difference_figure
 from ltds.reporting.figures.distribution import distribution
 from ltds.reporting.figures.frechet import DomainDistances, frechet
 from ltds.reporting.figures.frequency import frequency
@@ -94,7 +94,7 @@ FIGURES = {
     "frechet": lambda: frechet({m: DomainDistances(*(np.arange(1.0, 4) for _ in range(4))) for m in METHODS}),
     "cost": lambda: costs(rng.random(12) + 0.2, rng.random(12) * 7e6),
     "cost over decades": lambda: costs(np.geomspace(0.05, 3, 12), np.geomspace(1e5, 3e7, 12)),
-    "ranks": lambda: critical_difference([1.5, 2.0, 2.5, *range(4, 13)], METHODS, 4.8, [(1.5, 5), (4, 8)]),
+    "ranks": lambda: critical_difference_figure([1.5, 2.0, 2.5, *range(4, 13)], METHODS, 4.8, [(1.5, 5), (4, 8)]),
     "open set": lambda: open_set({name: an_open_set() for name in METHODS[:3]}),
     "reliability": lambda: reliability({name: some_bins() for name in METHODS[:3]}),
     "similarity": matrices,

@@ -15,7 +15,7 @@ from ltds.reporting.collection import collect
 from ltds.reporting.figures.axes_svg import nice_ticks, short_number
 from ltds.reporting.figures.curves_svg import SvgCurve, SvgPanel, curves_svg
 from ltds.reporting.figures.tsne import similarities, tsne
-from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.html.page import render_page
 from ltds.reporting.journal_file import FEWEST, STEPS, lines_for, read_journal
 
 
@@ -58,10 +58,10 @@ def test_figures_of_single_runs_of_many_are_drawn_on_request(
     make_run("dc")
     found = collect([runs])
     words = "figures of single runs"
-    assert words not in render(found)
+    assert words not in render_page(found)
     without = [figure for figure in figures.FIGURES if figure not in figures.OF_SINGLE_RUNS]
     assert len(without) == len(figures.FIGURES) - 5
-    assert words in render(found, figures=without)
+    assert words in render_page(found, figures=without)
     monkeypatch.setattr(write, "MANY_RUNS", 1)
     page = tmp_path / "report.html"
     write.write_report(found, [page])

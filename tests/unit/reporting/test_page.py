@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from ltds.reporting.collection import collect
-from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.html.page import render_page
 from ltds.reporting.formats.html.run_details import run_details
 from ltds.reporting.result_table import MISSING
 
@@ -121,4 +121,4 @@ def test_a_repeated_run_stands_with_the_row_that_it_repeats(make_run, runs: Path
 
 
 def test_the_same_runs_make_the_same_page(report_page: Path) -> None:
-    assert render(collect([report_page.parents[1] / "runs"])) == report_page.read_bytes().decode()
+    assert render_page(collect([report_page.parents[1] / "runs"])) == report_page.read_bytes().decode()

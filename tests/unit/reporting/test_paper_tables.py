@@ -16,7 +16,7 @@ import pytest
 from ltds.core.errors import ConfigError
 from ltds.reporting import result_table
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.paper.layout import TABLES, csv_text, json_text, layout, markdown, text
+from ltds.reporting.paper.layout import TABLES, csv_text, layout, markdown, paper_json, plain_text
 from ltds.reporting.paper.tables import (
     AVERAGE,
     METRIC_KEYS,
@@ -140,10 +140,10 @@ def test_layout_and_text_fit_the_terminal() -> None:
     )
     for table in TABLES:
         for width in (80, 120, 1000):
-            body = [line for line in text(table, width).splitlines() if line not in shown.notes]
+            body = [line for line in plain_text(table, width).splitlines() if line not in shown.notes]
             assert max(map(len, body)) <= width
-    assert text("2", 1000).count("cRT") == 1
-    assert text("2", 80).count("cRT") == 3
+    assert plain_text("2", 1000).count("cRT") == 1
+    assert plain_text("2", 80).count("cRT") == 3
     assert set(TABLES) == RESULTS.keys() | SETTINGS.keys()
 
 
@@ -159,11 +159,11 @@ def test_other_formats() -> None:
     assert table[4].split("|")[2:6] == [" Agg ", " agg ", " 51.4 ", f" {result_table.MISSING} "]
     assert {line.count("|") for line in table if line.startswith("|")} == {19}
     assert [row["value"] for row in csv.DictReader(io.StringIO(csv_text("S5")))][:3] == ["51.4", "", "38.8"]
-    assert json.loads(json_text("S5"))[1] == {
+    assert json.loads(paper_json("S5"))[1] == {
         "table": "S5", "dataset": "PACS-ODG", "group": "", "method": "Agg", "setting": "", "preset": "agg",
         "held_out": "Art", "metric": "Acc", "value": None,
     }  # fmt: skip
-    assert json.loads(json_text("1"))[0]["value"] == "5"
+    assert json.loads(paper_json("1"))[0]["value"] == "5"
 
 
 def test_reading_is_light() -> None:

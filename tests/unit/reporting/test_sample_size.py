@@ -14,7 +14,7 @@ from ltds.core.runs import RunDirectory
 from ltds.evaluation.class_groups import known_mask
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.formats.csv_table import csv_table
-from ltds.reporting.formats.json_record import record
+from ltds.reporting.formats.json_record import report_record
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.formats.terminal import terminal_rows
@@ -125,7 +125,7 @@ def test_h_on_four_open_images_is_marked_in_every_format(small: Collection) -> N
     assert (h["images"], h["images_kind"], h["too_few_images"]) == ("4", "open", "yes")
     assert (acc_u["images"], acc_u["images_kind"], acc_u["too_few_images"]) == ("700", "known", "no")
     assert float(acc_u["images_half_width"]) == pytest.approx(half_width(60, 700), abs=0.001)
-    cells = json.loads(json.dumps(record(small)))["datasets"][0]["cells"]
+    cells = json.loads(json.dumps(report_record(small)))["datasets"][0]["cells"]
     marked = {c["metric"]: (c["images"]["images"], c["too_few_images"]) for c in cells if c["images"]}
     assert (marked["h_oracle"], marked["acc_u"]) == ((4, True), (700, False))
     assert terminal_rows(small)[1][0][4] == "40.0 ± 0.0‡"

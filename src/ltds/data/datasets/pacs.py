@@ -63,13 +63,13 @@ def find_pacs(source: Path) -> Path:
     return find_root(source, ("PACS", "kfold", "pacs"), DOMAINS, WHERE)
 
 
-def list_files(splits: Path) -> list[Path]:
+def list_paths(splits: Path) -> list[Path]:
     return [splits / f"{domain}_{name}_kfold.txt" for domain in DOMAINS for name in SPLIT_NAMES.values()]
 
 
 def read_lists(splits: Path) -> PacsLists:
     """The twelve lists, checked: labels agree with folders, and each test list is train and crossval together."""
-    missing = [file.name for file in list_files(splits) if not file.is_file()]
+    missing = [file.name for file in list_paths(splits) if not file.is_file()]
     if missing:
         got = f"no {first_few(missing)}"
         raise DataError(expected(f"argument 'splits' ('{splits}')", "a folder of the official lists", got, WHERE_LISTS))
@@ -96,7 +96,7 @@ def _read(file: Path, domain: str) -> LabelledPaths:
     return images
 
 
-def start_plan(name: str, domains: tuple[str, ...], *, repeats: bool) -> Plan:
+def start_pacs(name: str, domains: tuple[str, ...], *, repeats: bool) -> Plan:
     return Plan(name, CLASSES, domains, WHERE, LICENCE, test_repeats=repeats)
 
 
@@ -110,7 +110,7 @@ def plan_pacs(lists: PacsLists) -> Plan:
 
     Each domain can so be held out and tested on all its images. The test list of a source has its training images too.
     """
-    plan = start_plan("pacs", DOMAINS, repeats=True)
+    plan = start_pacs("pacs", DOMAINS, repeats=True)
     for domain in DOMAINS:
         add(plan, lists.images[domain]["train"], domain, "train")
         add(plan, lists.images[domain]["val"], domain, "val")
@@ -125,7 +125,7 @@ def plan_pacs_lt(lists: PacsLists, config: PacsLtConfig, without: Collection[str
     each domain has the largest tail of this ratio that its images allow. Whole numbers reach the ratio only nearly,
     which is noted.
     """
-    plan = start_plan("pacs-lt", DOMAINS, repeats=True)
+    plan = start_pacs("pacs-lt", DOMAINS, repeats=True)
     sizes = np.zeros((len(DOMAINS), len(CLASSES)), np.int64)
     training = {
         domain: {path: label for path, label in lists.images[domain]["train"].items() if path not in without}
@@ -186,5 +186,5 @@ def key_of(name: str, config: BuildConfig, splits: Path) -> dict[str, object]:
         "builder": name,
         "version": VERSION,
         "config": config.model_dump(mode="json"),
-        "lists": digests(list_files(splits)),
+        "lists": digests(list_paths(splits)),
     }

@@ -11,7 +11,7 @@ from ltds.core.errors import expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import BuildConfig, Plan, variant
-from ltds.data.datasets.pacs import CLASSES, LabelledPaths, PacsLists, add, find_pacs, key_of, read_lists, start_plan
+from ltds.data.datasets.pacs import CLASSES, LabelledPaths, PacsLists, add, find_pacs, key_of, read_lists, start_pacs
 from ltds.data.manifest import Manifest
 
 ORDERS = {  # the order of the letters says which source trains on which classes; the last domain is the target
@@ -58,7 +58,7 @@ def plan_pacs_odg(lists: PacsLists, config: PacsOdgConfig) -> Plan:
     source its complete list ("all") or its crossval list ("val"), with all classes.
     """
     *sources, target = ORDERS[config.order]
-    plan = start_plan(variant(f"pacs-odg-{config.order.lower()}", config), ORDERS[config.order], repeats=True)
+    plan = start_pacs(variant(f"pacs-odg-{config.order.lower()}", config), ORDERS[config.order], repeats=True)
     plan.facts = {"held_out": target, "test_images": _about_test(config)}
     for domain, names in zip(sources, config.class_sets, strict=True):
         images = lists.images[domain]

@@ -54,7 +54,7 @@ def probe_domains(
     return results
 
 
-def domain_distances(features: NDArray[np.float32], labels: Ids, domains: Ids, count: int) -> Array:
+def probe_distances(features: NDArray[np.float32], labels: Ids, domains: Ids, count: int) -> Array:
     """(D,D) how far two domains lie apart: between the means of a class in both, averaged over shared classes.
 
     In units of the distance between two classes of one domain: at 1, another domain changes an image as much as

@@ -20,7 +20,7 @@ from ltds.planning.check.duplicates import near_duplicates
 from ltds.planning.check.features import network_features, probe_rows
 from ltds.planning.check.looking import EXTREME, TINY, ImageLooks, look_at
 from ltds.planning.check.names import spelling_variants
-from ltds.planning.check.probe import DomainProbe, domain_distances, probe_domains
+from ltds.planning.check.probe import DomainProbe, probe_distances, probe_domains
 from ltds.planning.check.readable import without_unreadable
 from ltds.planning.check.report import Across, DataCheck, DomainEvidence, DuplicatePair
 from ltds.planning.check.words import findings, verdict
@@ -205,7 +205,7 @@ def _features(
 def _distances(
     features: NDArray[np.float32], labels: NDArray[np.int64], domains: NDArray[np.int64], count: int
 ) -> tuple[tuple[float | None, ...], ...]:
-    table = domain_distances(features, labels, domains, count)
+    table = probe_distances(features, labels, domains, count)
     return tuple(tuple(None if np.isnan(value) else round(float(value), 3) for value in row) for row in table)
 
 

@@ -10,7 +10,7 @@ from ltds.planning.check.report import FEW_IMAGES, DataCheck
 WIDTH, MOST_ROWS = 100, 12
 
 
-def text_lines(check: DataCheck) -> Iterator[str]:
+def check_lines(check: DataCheck) -> Iterator[str]:
     """What one needs to know at a glance: sizes, numbers for each domain, findings, verdict."""
     splits = ", ".join(f"{n:,} {split}" for split, n in check.splits.items())
     kinds = f"{len(check.classes)} classes, {len(check.domains)} domains"

@@ -56,7 +56,7 @@ def label_domains(axes: Axes, names: Sequence[str]) -> None:
     axes.tick_params(axis="y", labelsize=8, length=0)
 
 
-def legend(
+def add_legend(
     figure: Figure,
     handles: Sequence[Any],
     names: Sequence[str],

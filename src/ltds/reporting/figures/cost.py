@@ -11,7 +11,7 @@ import numpy as np
 from ltds.evaluation.arrays import FloatArray
 from ltds.reporting.answer import ACC_U
 from ltds.reporting.cost import cost_of, times_are_noise
-from ltds.reporting.figures.canvas import GREY, INK, clean_axes, few_ticks, legend, legend_rows, new_figure, style
+from ltds.reporting.figures.canvas import GREY, INK, add_legend, clean_axes, few_ticks, legend_rows, new_figure, style
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.cost_svg import cost_svg
 from ltds.reporting.figures.drawing import Drawing
@@ -78,7 +78,7 @@ def cost(
     _widen(panels[0])
     panels[0].set_ylabel(f"{measure} %", fontsize=9, color=INK)
     handles = [panels[0].plot([], [], style(m)[2], color=style(m)[0])[0] for m in range(len(methods))]
-    legend(figure, handles, methods, "outside lower center", methods=True)
+    add_legend(figure, handles, methods, "outside lower center", methods=True)
     return figure
 
 

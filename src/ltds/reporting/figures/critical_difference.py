@@ -35,7 +35,7 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
     by_rank = sorted(ranked.mean_ranks.items(), key=lambda item: item[1])
     shown = means, list(ranked.mean_ranks), ranked.gap, cliques(means, ranked.gap)
     yield Drawing(
-        partial(critical_difference, *shown),
+        partial(critical_difference_figure, *shown),
         "Mean ranks in Acc-U",
         f"Over {ranked.blocks} pairs of held-out domain and seed that every method has; Friedman test: "
         f"{p_equals(ranked.friedman_p)}. Methods joined by a bar do not differ significantly in Nemenyi's test. The "
@@ -48,7 +48,7 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
 def critical_difference_svg(
     mean_ranks: Sequence[float], methods: Sequence[str], gap: float, joined: Sequence[tuple[float, float]]
 ) -> str:
-    """As `critical_difference`, for the page."""
+    """As `critical_difference_figure`, for the page."""
     count = len(methods)
     left = math.ceil(count / 2)
     at = Scale(1, count, MARGIN, WIDTH - MARGIN)
@@ -90,7 +90,7 @@ def _gap_words(gap: float, count: int) -> str:
     return f"critical difference {gap:.2f}{' (longer than the line)' if gap > count - 1 else ''}"
 
 
-def critical_difference(
+def critical_difference_figure(
     mean_ranks: Sequence[float], methods: Sequence[str], gap: float, joined: Sequence[tuple[float, float]]
 ) -> Figure:
     """A line from rank 1 (left, best) to M with the mean rank of each method, the critical `gap`, and the bars.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltds.evaluation.arrays import FloatArray, IntArray
 from ltds.evaluation.features import FeatureTable
 from ltds.reporting.class_accuracy import head_to_tail
-from ltds.reporting.figures.canvas import GREY, INK, legend, new_figure, shortened, style
+from ltds.reporting.figures.canvas import GREY, INK, add_legend, new_figure, shortened, style
 from ltds.reporting.figures.context import FigureContext, run_note, stored_features
 from ltds.reporting.figures.drawing import MODEL_INTERNALS, Drawing
 from ltds.reporting.figures.inline import tag
@@ -83,7 +83,7 @@ def embedding_map(maps: Mapping[str, FeatureMap], domains: Sequence[str], classe
             _bare(axes)
             axes.set_gid(tag(method=method))
             axes.set_rasterization_zorder(1.5)  # hundreds of points are smaller as pixels
-    legend(figure, panels[0, 0].collections[: len(domains)], domains, columns=5)
+    add_legend(figure, panels[0, 0].collections[: len(domains)], domains, columns=5)
     bar = figure.colorbar(image, ax=list(panels[1]), fraction=0.025, pad=0.02, ticks=[0, max(1, classes - 1)])
     bar.ax.invert_yaxis()
     bar.ax.set_yticklabels(["head", "tail"])

@@ -23,7 +23,7 @@ from ltds.reporting.figures.axes_svg import (
     x_axis,
     y_axis,
 )
-from ltds.reporting.figures.canvas import GREY, INK, clean_axes, legend, legend_rows, new_figure, style
+from ltds.reporting.figures.canvas import GREY, INK, add_legend, clean_axes, legend_rows, new_figure, style
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import MODEL_INTERNALS, Drawing
 from ltds.reporting.figures.inline import tag
@@ -111,5 +111,5 @@ def frechet(distances: Mapping[str, DomainDistances]) -> Figure:
     axes.set_ylim(bottom=0)
     axes.set_xlabel("Epochs done", fontsize=9, color=GREY)
     axes.set_ylabel("Fréchet distance", fontsize=9, color=INK)
-    legend(figure, handles, list(distances), methods=True)
+    add_legend(figure, handles, list(distances), methods=True)
     return figure

@@ -23,7 +23,7 @@ from ltds.reporting.figures.axes_svg import (
     polyline,
     y_axis,
 )
-from ltds.reporting.figures.canvas import INK, clean_axes, label_classes, legend, legend_rows, new_figure, style
+from ltds.reporting.figures.canvas import INK, add_legend, clean_axes, label_classes, legend_rows, new_figure, style
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
 from ltds.reporting.figures.inline import tag
@@ -106,7 +106,7 @@ def frequency(
         handles += upper.plot(running_mean(row, max(3, len(row) // 10)), dash, linewidth=1.8, **shown)
     upper.set_ylim(-2, 102)
     upper.set_ylabel("Accuracy %", fontsize=9, color=INK)
-    legend(figure, handles, methods, methods=True)
+    add_legend(figure, handles, methods, methods=True)
     lower.bar(range(len(order)), images[order], color="#c4c8cf", width=0.75)
     lower.set_yscale("log")
     lower.tick_params(axis="y", which="minor", left=False)

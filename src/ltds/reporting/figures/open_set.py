@@ -11,7 +11,7 @@ import numpy as np
 from ltds.evaluation.arrays import FloatArray
 from ltds.evaluation.metrics import harmonic
 from ltds.evaluation.openset import OpenSetScores, oscr_curve, rates
-from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, legend, new_figure, shortened
+from ltds.reporting.figures.canvas import COLOURS, GREY, INK, add_legend, clean_axes, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext, run_note
 from ltds.reporting.figures.drawing import OPEN_CLASSES, Drawing
 from ltds.reporting.figures.inline import tag
@@ -90,7 +90,7 @@ def open_set(cases: Mapping[str, OpenSetCurves]) -> Figure:
         handles = [*_histograms(line[0], case), *_rates(line[1], case)]
         _curve(line[2], case)
     names = ["known images", "open images", "a: known and right", "b: open, rejected", "H"]
-    legend(figure, handles, names, columns=5)
+    add_legend(figure, handles, names, columns=5)
     return figure
 
 

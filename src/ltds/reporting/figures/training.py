@@ -14,9 +14,9 @@ from ltds.reporting.figures.canvas import (
     DASHES,
     GREY,
     INK,
+    add_legend,
     clean_axes,
     few_ticks,
-    legend,
     legend_rows,
     new_figure,
     style,
@@ -120,11 +120,11 @@ def training(terms: Mapping[str, Curve], validation: Sequence[tuple[str, Curve]]
         colour, dash, _ = style(i)
         handles += left.plot(steps, values, dash, color=colour, linewidth=1.4)
     if handles:
-        legend(figure, handles, list(terms), "outside lower left", columns=3)
+        add_legend(figure, handles, list(terms), "outside lower left", columns=3)
         left.set_ylim(bottom=min(0, left.get_ylim()[0]))
     first = _validation_lines(right, validation, domains)
     if first:
-        legend(figure, first, [f"held out: {name}" for name in domains], "outside lower right", columns=3)
+        add_legend(figure, first, [f"held out: {name}" for name in domains], "outside lower right", columns=3)
     else:
         right.text(0.5, 0.5, "no validation images", transform=right.transAxes, ha="center", color=GREY, fontsize=9)
     right.set_ylim(0, 100)

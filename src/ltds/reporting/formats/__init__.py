@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ltds.reporting.collection import Collection
 from ltds.reporting.figures.context import ReportFigure
 from ltds.reporting.formats.csv_table import csv_table
-from ltds.reporting.formats.html.page import render
+from ltds.reporting.formats.html.page import render_page
 from ltds.reporting.formats.json_record import json_text
 from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
@@ -20,7 +20,7 @@ def _without_figures(make: Callable[[Collection, str | None], str]) -> ReportFor
 
 
 FORMATS: dict[str, ReportFormat] = {
-    ".html": render,
+    ".html": render_page,
     ".md": _without_figures(markdown_table),
     ".csv": _without_figures(csv_table),
     ".tex": _without_figures(latex_table),

@@ -23,10 +23,10 @@ from ltds.reporting.run import Run
 
 def json_text(collection: Collection, reference: str | None = None) -> str:
     """The record as JSON text; a NaN would be a bug and raises."""
-    return json.dumps(record(collection, reference), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return json.dumps(report_record(collection, reference), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def record(collection: Collection, reference: str | None = None) -> dict[str, Any]:
+def report_record(collection: Collection, reference: str | None = None) -> dict[str, Any]:
     """All numbers in percent or percentage points; None: no value. Runs are identified by their path."""
     return {
         "version": 1,

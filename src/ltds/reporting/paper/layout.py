@@ -75,7 +75,7 @@ def _number(value: float | None, digits: int) -> str:
     return MISSING if value is None else f"{value:.{digits}f}"
 
 
-def text(table: str, width: int) -> str:
+def plain_text(table: str, width: int) -> str:
     """Plain lines, if possible no wider than `width`: groups of columns that do not fit are printed below."""
     shown = layout(table)
     corner = _aligned([shown.corner, *(names for names, _ in shown.rows)], str.ljust)
@@ -124,7 +124,7 @@ def csv_text(table: str) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def json_text(table: str) -> str:
+def paper_json(table: str) -> str:
     """The printed numbers as a JSON list, one object per number; null is a dash."""
     return json.dumps([asdict(entry) for entry in _entries(table)], indent=1)
 

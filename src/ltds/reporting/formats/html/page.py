@@ -57,7 +57,7 @@ class DatasetSection:
         return any(run.task.trained_in_test for runs in self.dataset.rows.values() for run in runs)
 
 
-def render(collection: Collection, reference: str | None = None, figures: Sequence[ReportFigure] = FIGURES) -> str:
+def render_page(collection: Collection, reference: str | None = None, figures: Sequence[ReportFigure] = FIGURES) -> str:
     """The HTML of the page."""
     sections: list[DatasetSection] = []
     for dataset in collection.datasets:
