@@ -89,6 +89,7 @@ class FrozenPreprocessing:
 
     def __call__(self, raw: Sequence[Any]) -> Tensor:
         if self.features and isinstance(raw, np.ndarray) and not _lists_images(raw):
+            _refuse_pixels(raw, self.features.input_dim)
             return self.features(raw)
         outputs = self.network(self.images(raw)).half().float()
         return outputs / self.features.scale if self.features else outputs
@@ -101,6 +102,15 @@ class FrozenPreprocessing:
 def _lists_images(array: NDArray[Any]) -> bool:
     """Whether it holds paths or other images, and no numbers."""
     return array.ndim == 1 and array.dtype.kind in "OSU"
+
+
+def _refuse_pixels(array: NDArray[Any], dim: int) -> None:
+    """Refuse integers where vectors are taken besides images: a grey image as wide as a vector would pass for many."""
+    if array.dtype.kind != "f":
+        rule = f"feature vectors (N,{dim}) of floating type"
+        got = f"{array.dtype} {array.shape}, which may be the pixels of an image"
+        remedy = "Give an image as a file or as PIL.Image.fromarray(array), vectors as array.astype(np.float32)."
+        raise DataError(expected("an array of numbers", rule, got, remedy))
 
 
 def frozen_to_dict(

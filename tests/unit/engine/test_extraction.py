@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 import ltds
@@ -63,6 +64,21 @@ def test_its_models_predict_from_images_and_from_vectors(toy: Manifest, tmp_path
     for listed in (np.array(images[:3]), np.array([str(image) for image in images[:3]])):
         np.testing.assert_allclose(model.logits(listed), table.logits[:3], rtol=1e-3, atol=1e-3)
     assert model.predict(images[0])[0].classes[0][0] in toy.classes
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int64, np.uint16, bool])
+def test_an_array_of_pixels_is_not_taken_for_vectors(toy: Manifest, tmp_path: Path, file: Path, kind: type) -> None:
+    ltds.train(toy, features=file, held_out="wax", out=tmp_path / "run", settings=SETTINGS, device="cpu")
+    model = ltds.load_model(tmp_path / "run", device="cpu")
+    grey = np.ones((9, 16), kind)  # as wide as a vector
+    part = (
+        rf"feature vectors \(N,16\) of floating type, but got {grey.dtype} \(9, 16\), .* PIL.Image.fromarray\(array\)"
+    )
+    for outputs in (model.predict, model.logits, model.features):
+        with pytest.raises(DataError, match=part):
+            outputs(grey)
+    assert len(model.predict(grey.astype(np.float32))) == len(model.predict(grey.astype(np.float64))) == 9
+    assert len(model.predict(Image.fromarray(grey.astype(np.uint8)))) == 1
 
 
 def test_without_the_network_a_model_says_that_it_needs_vectors(toy: Manifest, tmp_path: Path, file: Path) -> None:
