@@ -77,6 +77,8 @@ def decoded(source: ImageSource, size: int | None) -> Image.Image:
     applied. Grey of 16 bits, or 12 in a TIFF, is scaled to 8 bits. Large JPEGs are decoded at 1/2, 1/4 or 1/8 of their
     size, but never below twice the wanted size, so that the antialiased resize decides about the quality.
     """
+    if not is_image(source):
+        raise not_an_image(source)
     if ImageFile.LOAD_TRUNCATED_IMAGES:
         remedy = "Another library set it, and incomplete files would go unnoticed: set it back to False."
         raise DataError(expected("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", "False", "True", remedy))
@@ -93,6 +95,22 @@ def decoded(source: ImageSource, size: int | None) -> Image.Image:
         raise DataError(expected(f"image '{path}'", "a readable image", got, REMEDY)) from error
     except DAMAGE as error:
         raise DataError(expected(f"image '{path}'", "a complete, readable image", f"'{error}'", REMEDY)) from error
+
+
+def is_image(source: object) -> bool:
+    """Whether this is something that can be decoded: an ImageSource, another kind of path, or an open file."""
+    return isinstance(source, ImageSource | os.PathLike) or hasattr(source, "read")
+
+
+def not_an_image(source: object) -> DataError:
+    """The error for something else, such as an array of pixels."""
+    shape = getattr(source, "shape", None)
+    got = f"{type(source).__name__}{f' of shape {tuple(shape)}' if isinstance(shape, tuple) else ''}"
+    remedy = (
+        "Give an array of pixels as PIL.Image.fromarray(array), and feature vectors, to a model that takes them, as an "
+        "array (N,D)."
+    )
+    return DataError(expected("an image", "a path, the content of a file (bytes) or a Pillow image", got, remedy))
 
 
 def open_image(source: str | Path | IO[bytes]) -> Image.Image:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
 from ltds.core.errors import ConfigError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.data.decode import ImageSource
+from ltds.data.decode import ImageSource, is_image, not_an_image
 from ltds.engine.naming import UnknownNamer
 from ltds.engine.stored_model import StoredModel
 from ltds.engine.training_index import NearestImage, TrainingIndex
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 ModelInputs = Sequence[ImageSource] | NDArray[Any]  # an array of numbers (N,D), or of paths (N,)
-ModelInput = ImageSource | ModelInputs
+ModelInput = ImageSource | ModelInputs | Iterable[ImageSource]
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,9 @@ class Model:
     ) -> list[NDArray[np.float32]]:
         """These outputs of the method for all images, each with one row per image."""
         check_counts(batch_size=batch_size)
-        images = [images] if isinstance(images, ImageSource) else images
+        images = _listed(images)
+        if not len(images):
+            return [part[:0] for part in self._collect(self._blank(), outputs, 1, SILENT)]
         parts: list[list[NDArray[np.float32]]] = [[] for _ in outputs]
         with progress.track("Predicting", len(images)) as advance, torch.inference_mode():
             for batch in self._batches(images, batch_size):
@@ -162,13 +165,31 @@ class Model:
                 for part, name in zip(parts, outputs, strict=True):
                     part.append(getattr(prediction, name).flatten(1).float().cpu().numpy())
                 advance(len(batch))
-        return [np.concatenate(part) if part else np.empty((0, len(self.classes)), np.float32) for part in parts]
+        return [np.concatenate(part) for part in parts]
+
+    def _blank(self) -> ModelInputs:
+        """One input of no meaning, which tells how wide outputs are."""
+        dim = self.record.preprocessing.input_dim
+        return [Image.new("RGB", (16, 16))] if dim is None else np.zeros((1, dim), np.float32)
 
     def _batches(self, images: ModelInputs, batch_size: int) -> Iterator[Tensor]:
         """The images as evaluation gives them to the network."""
         for start in range(0, len(images), batch_size):
             raw: Any = images[start : start + batch_size]
             yield self.record.preprocessing(raw).to(self.device)
+
+
+def _listed(images: Any) -> ModelInputs:
+    """The inputs as something that has a length and parts: a single image needs no list, and generators are taken."""
+    if is_image(images):
+        return [images]
+    if isinstance(images, Sequence) and not isinstance(images, bytearray | memoryview):
+        return images
+    if hasattr(images, "__array__") and np.ndim(images):
+        return np.asarray(images)
+    if isinstance(images, Iterable) and not isinstance(images, bytearray | memoryview):
+        return list(images)
+    raise not_an_image(images)
 
 
 def check_threshold(threshold: float | None) -> None:

@@ -100,6 +100,51 @@ def test_numbers_and_data_that_predict_cannot_use_are_refused(toy: Manifest, tmp
     assert error.value.arguments == ("nearest=3",)
 
 
+def test_what_is_no_image_is_refused_by_name(toy: Manifest, tmp_path: Path) -> None:
+    model = load_model(trained(toy, tmp_path / "run").path)
+    content = (toy.root / toy.paths[0]).read_bytes()
+    pixels = np.zeros((3, 16, 5), np.uint8)
+    for wrong, got in (
+        (pixels, "ndarray of shape (16, 5)"),
+        ([pixels], "ndarray of shape (3, 16, 5)"),
+        (pixels.astype(np.float32), "ndarray of shape (16, 5)"),
+        (torch.zeros(3, 16, 5), "ndarray of shape (16, 5)"),
+        ([[0.5, 1.5]], "list"),
+        (bytearray(content), "bytearray"),
+        ([bytearray(content)], "bytearray"),
+        (memoryview(content), f"memoryview of shape ({len(content)},)"),
+        (None, "NoneType"),
+        ([None], "NoneType"),
+        (7, "int"),
+    ):
+        part = f"Expected an image to be a path, the content of a file (bytes) or a Pillow image, but got {got}. Give"
+        for outputs in (model.predict, model.logits, model.features):
+            with pytest.raises(DataError, match=re.escape(part)):
+                outputs(wrong)
+
+
+def test_generators_and_open_files_are_taken(toy: Manifest, tmp_path: Path) -> None:
+    model = load_model(trained(toy, tmp_path / "run").path)
+    files = [toy.root / path for path in toy.paths[:3]]
+    wanted = model.predict(files, batch_size=2)
+    assert model.predict((file for file in files), batch_size=2) == wanted
+    assert model.predict(map(str, files), batch_size=2) == wanted
+    assert model.predict(dict.fromkeys(files).keys(), batch_size=2) == wanted
+    with files[0].open("rb") as first:
+        assert model.predict(first) == model.predict([files[0]])
+
+
+@pytest.mark.parametrize("method", ["agg", "daml"])  # daml's features are those of several networks
+def test_no_images_give_arrays_of_the_right_width(toy: Manifest, tmp_path: Path, method: str) -> None:
+    model = load_model(trained(toy, tmp_path / "run", method).path)
+    one = [toy.root / toy.paths[0]]
+    for outputs in (model.logits, model.features):
+        for nothing in ([], (), np.array([], dtype=str), iter(())):
+            assert outputs(nothing).shape == (0, outputs(one).shape[1])
+    assert model.features(one).shape[1] != len(toy.classes), "the test can tell the two apart"
+    assert model.predict([], nearest=1) == []
+
+
 @pytest.mark.parametrize("threshold", [2.0, 1.001, float("nan")])
 def test_a_threshold_that_no_score_reaches_is_refused(toy: Manifest, tmp_path: Path, threshold: float) -> None:
     model = load_model(trained(toy, tmp_path / "run").path)
