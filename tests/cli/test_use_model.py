@@ -285,7 +285,7 @@ def test_the_nearest_training_images_in_every_format(
     refused = command("predict", "bare", image, "--nearest", "2")
     assert refused.returncode == 2
     assert "exported without them" in refused.stderr
-    assert "--data VALUE" in refused.stderr
+    assert "--data FOLDER" in refused.stderr
 
 
 def test_options_for_other_data_need_other_data(run: RunDirectory, command: Command, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ NOT_RECOMMENDED = re.compile(
     r"Choices: .*|no setting '[^']*'|argument '\w+' alone|.*\b[Ll]eave (?:it|one of them|them) out\b.*"
 )
 MOST = 3  # settings that one line names
-PLACEHOLDERS = {"out": "FOLDER", "source": "FOLDER", "splits": "FOLDER", "lists": "FOLDER", "method": "NAME"}
+PLACEHOLDERS = dict.fromkeys(("out", "source", "splits", "lists", "data"), "FOLDER") | {"method": "NAME"}
 
 
 def hint(error: LtdsError, command: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from ltds.core.errors import CheckpointError, DataError, LtdsWarning
 from ltds.core.progress import SILENT, Progress
-from ltds.core.runs import NEAREST_FILE
+from ltds.data.build.source import LINK
 from ltds.data.decode import decoded
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
@@ -72,11 +73,7 @@ def compute_index(model: Model, manifest: Manifest, fingerprint: str, progress: 
                 pictures += small
             advance(BATCH)
     if not kept:
-        raise DataError(
-            f"Expected the training images of '{manifest.name}' in '{manifest.root}', but none can be read. "
-            "Restore them, or name another folder of the same dataset.",
-            arguments=["data"],
-        )
+        raise _none_can_be_read(manifest)
     names = [
         (manifest.paths[i], manifest.classes[manifest.labels[i]], manifest.domains[manifest.domain_ids[i]])
         for i in kept
@@ -103,7 +100,7 @@ def _training_data(model: Model, data: str | Path | Manifest | None) -> Manifest
     else:
         place = str(data) if data is not None else model.stored.config.data.root
         if not place or not (Path(place) / "manifest.json").is_file():
-            raise _missing(model, place)
+            raise _missing(place, given=data is not None)
         manifest = Manifest.read(Path(place))
     if model.stored.trained_on(manifest) is False:
         raise DataError(
@@ -114,12 +111,30 @@ def _training_data(model: Model, data: str | Path | Manifest | None) -> Manifest
     return manifest
 
 
-def _missing(model: Model, place: str) -> CheckpointError:
-    there = f"its dataset is not at '{place}' any more" if place else "it was exported without them"
+def _missing(place: str, *, given: bool) -> CheckpointError:
+    why = f"its dataset is not at '{place}' any more" if place else "it was exported without them"
+    if given:
+        why = f"'{place}' has no manifest.json"
     return CheckpointError(
-        f"Expected the features of the model's training images ({NEAREST_FILE}) next to it, or its dataset to compute "
-        f"them from, but got neither: {there}. Name the folder of the dataset, or export the run again with the "
+        f"Expected the features of the model's training images ({FILE}) next to it, or its dataset to compute them "
+        f"from, but got neither: {why}. Name the folder of the built "
+        "dataset, the one with manifest.json (a folder of images is not enough), or export the run again with the "
         "argument nearest=True where the dataset is.",
+        arguments=["data"],
+    )
+
+
+def _none_can_be_read(manifest: Manifest) -> DataError:
+    """The dataset is there, its images are not: those of a folder of images are elsewhere, and a link leads there."""
+    link, there = manifest.root / LINK, f"the training images of '{manifest.name}' in '{manifest.root}'"
+    if link.is_symlink() and not link.exists():
+        return DataError(
+            f"Expected {there}, but none can be read: its link '{link}' leads to '{os.readlink(link)}', where nothing "
+            "is any more. Move the images back, or replace the link by one to the folder where they are now."
+        )
+    return DataError(
+        f"Expected {there}, but none can be read. Restore them, or name a copy of the same dataset: the folder with "
+        "its manifest.json.",
         arguments=["data"],
     )
 

@@ -12,8 +12,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from ltds.core.errors import ConfigError, expected
-from ltds.core.progress import SILENT, Progress, Say
+from ltds.core.errors import ConfigError, LtdsError, expected
+from ltds.core.progress import SILENT, Progress
 from ltds.data.manifest import Manifest
 from ltds.engine.load import load_model
 from ltds.engine.model import Model
@@ -127,7 +127,7 @@ def serve(
     )
     try:
         if shown:
-            say(f"Nearest training images: {len(loaded.training_index(data, progress)):,} are known.")
+            say(_with_nearest(server, loaded, data, asked=nearest is not None or data is not None, progress=progress))
         elif nearest is None:
             say("Nearest training images are not shown: neither their features nor the dataset was found.")
         if not is_loopback(host):
@@ -138,6 +138,19 @@ def serve(
         say("Stopped.")
     finally:
         server.server_close()
+
+
+def _with_nearest(
+    server: PredictionServer, model: Model, data: str | Path | Manifest | None, *, asked: bool, progress: Progress
+) -> str:
+    """Find the training images, and say so; where nobody asked for them, the server can do without."""
+    try:
+        return f"Nearest training images: {len(model.training_index(data, progress)):,} are known."
+    except LtdsError as error:
+        if asked:
+            raise
+        server.answerer.nearest = 0
+        return f"Nearest training images are not shown. {error}"
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> ConfigError:

@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,14 @@ import pytest
 from PIL import Image
 
 import ltds
-from ltds.core.errors import ConfigError, DataError
+from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.data.manifest import Manifest
+from ltds.engine.loop import train
 from ltds.serving.hosts import is_allowed, is_loopback, is_same_origin
 from ltds.serving.limits import ServeLimits, limits_of
 from ltds.serving.server import PredictionServer, make_server, serve
 from raw_http import connected, raw, read_reply, request
+from toy import recorded, toy_session, write_dataset
 
 
 def picture(toy: Manifest, row: int = 0) -> bytes:
@@ -261,6 +264,39 @@ def test_serve_says_where_and_stops_on_interrupt(
     ltds.serve(tmp_path / "model", port=0, say=said.append)
     assert "are not shown" in said[0]
     assert len(said) == 3
+
+
+def test_it_serves_without_nearest_images_if_these_were_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = write_dataset(tmp_path / "photos")
+    data = replace(images, root=tmp_path / "data", paths=tuple(f"source/{path}" for path in images.paths))
+    data.root.mkdir()
+    (data.root / "source").symlink_to(images.root)  # as the builder of a folder of images does it
+    data.write()
+    run = recorded(session := toy_session(data), tmp_path / "run")
+    train(session, run)
+    images.root.rename(tmp_path / "moved")
+    started: list[int] = []
+    monkeypatch.setattr(PredictionServer, "serve_forever", lambda self: started.append(self.answerer.nearest))
+    said: list[str] = []
+    serve(run.path, port=0, say=said.append)
+    assert started == [0]
+    assert said[0].startswith("Nearest training images are not shown. Expected the training images of 'toy' in ")
+    assert f"its link '{data.root / 'source'}' leads to '{images.root}', where nothing is any more." in said[0]
+    assert said[1].startswith("Open http://")
+    for asked in ({"nearest": 2}, {"data": data.root}):
+        with pytest.raises(DataError, match="none can be read") as refused:
+            serve(run.path, port=0, **asked)
+        assert refused.value.arguments == (), "no advice to name the dataset, which is where it was"
+    (tmp_path / "moved" / "manifest.json").unlink()
+    with pytest.raises(
+        CheckpointError, match=r"moved' has no manifest.json. .* \(a folder of images is not enough"
+    ) as no:
+        serve(run.path, port=0, data=tmp_path / "moved")
+    assert no.value.arguments == ("data",)
+    (data.root / "source").unlink()
+    (data.root / "source").symlink_to(tmp_path / "moved")
+    serve(run.path, port=0, say=said.append)
+    assert started == [0, 3], "the advice works"
 
 
 def test_a_model_of_features_cannot_be_served(toy: Manifest, tmp_path: Path) -> None:
