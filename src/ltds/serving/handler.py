@@ -77,7 +77,7 @@ class PredictionHandler(BaseHTTPRequestHandler):
             routes[self.path]()
         except _RefusedError as refusal:
             self._send_json(refusal.status, {"error": str(refusal)}, **refusal.headers)
-            self._drain()
+            drain(self.connection)
         except (ConnectionError, TimeoutError):
             pass  # the visitor has left
         except Exception:  # what went wrong inside is for whoever runs the server, not for the visitor
@@ -122,14 +122,6 @@ class PredictionHandler(BaseHTTPRequestHandler):
             raise _RefusedError(400, f"Expected {length} bytes, but got {len(content)}.")
         return content
 
-    def _drain(self) -> None:
-        """Read a little of what a refused visitor still sends: closing at once would cut off the refusal, too."""
-        end = time.monotonic() + 1
-        with suppress(OSError):
-            self.connection.settimeout(0.2)
-            while time.monotonic() < end and self.connection.recv(PIECE):
-                pass
-
     def _send_json(self, status: int, content: dict[str, Any], **headers: str) -> None:
         self._send(status, json.dumps(content, ensure_ascii=False).encode(), "application/json", headers)
 
@@ -164,6 +156,15 @@ class PredictionHandler(BaseHTTPRequestHandler):
 
 for _method in ("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"):
     setattr(PredictionHandler, f"do_{_method}", PredictionHandler._refuse_method)
+
+
+def drain(connection: socket.socket) -> None:
+    """Read a little of what a refused visitor still sends: closing at once would cut off the refusal, too."""
+    end = time.monotonic() + 1
+    with suppress(OSError):
+        connection.settimeout(0.2)
+        while time.monotonic() < end and connection.recv(PIECE):
+            pass
 
 
 def _is_number(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import socket
 import socketserver
 import threading
@@ -18,12 +19,12 @@ from ltds.data.manifest import Manifest
 from ltds.engine.load import load_model
 from ltds.engine.model import Model
 from ltds.serving.answers import Answerer, nearest_shown
-from ltds.serving.handler import PredictionHandler
+from ltds.serving.handler import HEADERS, PredictionHandler, drain
 from ltds.serving.hosts import is_loopback
 from ltds.serving.limits import ServeLimits, limits_of
 from ltds.serving.page import read_page
 
-BUSY = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+REFUSED_AT_ONCE = 32  # visitors beyond the limit who get a sentence; still more are cut off
 
 
 class PredictionServer(ThreadingHTTPServer):
@@ -36,6 +37,7 @@ class PredictionServer(ThreadingHTTPServer):
         self.answerer, self.limits, self.names = answerer, limits, frozenset(names)
         self.page = read_page()
         self._free = threading.BoundedSemaphore(limits.connections)
+        self._refusing = threading.BoundedSemaphore(REFUSED_AT_ONCE)
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, PredictionHandler)
 
@@ -54,9 +56,22 @@ class PredictionServer(ThreadingHTTPServer):
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
             return
-        with suppress(OSError):
-            request.sendall(BUSY)
+        if self._refusing.acquire(blocking=False):
+            threading.Thread(target=self._refuse, args=(request,), daemon=True).start()
+            return
         self.shutdown_request(request)
+
+    def _refuse(self, request: socket.socket) -> None:
+        """Say that the server is busy; in a thread, because a visitor may take time to read it."""
+        try:
+            with suppress(OSError):
+                request.settimeout(1)
+                request.sendall(_busy())
+                request.shutdown(socket.SHUT_WR)
+                drain(request)
+            self.shutdown_request(request)
+        finally:
+            self._refusing.release()
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
@@ -66,6 +81,14 @@ class PredictionServer(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A visitor who leaves in the middle is no error."""
+
+
+def _busy() -> bytes:
+    """The refusal: as the handler would send it, but without reading the request."""
+    body = json.dumps({"error": "The server is busy. Try again in a moment."}).encode()
+    headers = {**HEADERS, "Retry-After": "1", "Content-Type": "application/json", "Content-Length": str(len(body))}
+    lines = ["HTTP/1.0 503 Service Unavailable", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def make_server(
