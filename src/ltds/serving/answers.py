@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import threading
 from typing import Any
 
@@ -42,7 +43,7 @@ class Answerer:
             "dataset": task.name,
             "classes": [name for c, name in enumerate(model.classes) if c not in task.open_classes],
             "domains": list(task.sources),
-            "threshold": rule.threshold if self.threshold is None else self.threshold,
+            "threshold": _as_number(rule.threshold if self.threshold is None else self.threshold),
             "rule": rule.rule if self.threshold is None else "chosen by whoever started this server",
             "nearest": self.nearest,
             "most_bytes": self.limits.most_bytes,
@@ -92,6 +93,11 @@ class Answerer:
         if content is None or not content.startswith(JPEG):
             return None
         return f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
+
+
+def _as_number(threshold: float | None) -> float | None:
+    """The threshold as JSON has it, which knows no infinity: None for never "unknown", and 2 for always."""
+    return None if threshold is None or threshold == -math.inf else min(threshold, 2.0)
 
 
 def nearest_shown(model: Model, wanted: int | None) -> int:

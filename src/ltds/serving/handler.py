@@ -123,7 +123,8 @@ class PredictionHandler(BaseHTTPRequestHandler):
         return content
 
     def _send_json(self, status: int, content: dict[str, Any], **headers: str) -> None:
-        self._send(status, json.dumps(content, ensure_ascii=False).encode(), "application/json", headers)
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        self._send(status, text.encode(), "application/json", headers)
 
     def _send(self, status: int, content: bytes, kind: str, headers: dict[str, str]) -> None:
         with suppress(OSError):

@@ -142,6 +142,12 @@ def serve(
         allow_host: Names by which browsers may reach the server.
         say: Called with the address of the page.
     """
+    if data is not None and nearest == 0:
+        raise ConfigError(
+            "Expected argument 'data' only where nearest training images are shown, but got it with nearest=0: the "
+            "dataset serves nothing else. Show some, or leave one of them out.",
+            arguments=["nearest=3"],
+        )
     limits = limits_of(max_mb, max_megapixels)
     loaded = model if isinstance(model, Model) else load_model(model, device=device, trust=trust)
     shown = 3 if nearest is None and data is not None else nearest_shown(loaded, nearest)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import json
+import math
 import re
 import socket
 import struct
@@ -300,6 +302,22 @@ def test_it_serves_without_nearest_images_if_these_were_moved(tmp_path: Path, mo
     (data.root / "source").symlink_to(tmp_path / "moved")
     serve(run.path, port=0, say=said.append)
     assert started == [0, 3], "the advice works"
+
+
+@pytest.mark.parametrize(("threshold", "said"), [(-math.inf, None), (math.inf, 2.0), (0.5, 0.5), (-3.0, -3.0)])
+def test_about_is_json_for_every_threshold(model: ltds.Model, threshold: float, said: float | None) -> None:
+    with make_server(model, port=0, threshold=threshold) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        body = request(server, path="/about").body
+        thread.join()
+    assert json.loads(body, parse_constant=pytest.fail)["threshold"] == said
+
+
+def test_a_dataset_without_nearest_images_is_refused(model: ltds.Model, toy: Manifest) -> None:
+    with pytest.raises(ConfigError, match=r"argument 'data' only where .* but got it with nearest=0") as refused:
+        serve(model, port=0, nearest=0, data=toy.root)
+    assert refused.value.arguments == ("nearest=3",)
 
 
 def test_a_model_of_features_cannot_be_served(toy: Manifest, tmp_path: Path) -> None:
