@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -40,6 +40,7 @@ REMEDY = (
 )
 CONVERT = "Save it as an 8-bit RGB PNG or JPEG."
 
+_LARGEST = "largest value of 16-bit grey"  # key in the info of a decoded image
 _UPRIGHT = {  # EXIF orientation -> what turns the stored pixels upright
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -238,7 +239,26 @@ def _from_integers(image: Image.Image, path: str | Path) -> Image.Image:
     transparent = image.info.get("transparency")
     if isinstance(transparent, int):
         grey[values == transparent] = 255
-    return Image.fromarray(grey).convert("RGB")
+    image = Image.fromarray(grey).convert("RGB")
+    if most == 65535:
+        image.info[_LARGEST] = int(values.max())
+    return image
+
+
+def narrow_grey(image: Image.Image) -> int | None:
+    """The largest value of 16-bit grey that uses at most 1/16 of its range, of a `decoded` image; None for others.
+
+    Such an image is almost black. Its values are mostly those of 12 bits, as in a PNG that was made from a DICOM file.
+    """
+    largest = image.info.get(_LARGEST, 0)
+    return largest if 0 < largest < 2**12 else None
+
+
+def narrow_note(largest: Collection[int]) -> str:
+    """A sentence about images for which `narrow_grey` gave these values."""
+    number = "1 16-bit image uses" if len(largest) == 1 else f"{len(largest)} 16-bit images use"
+    it = "it is almost black: rescale it" if len(largest) == 1 else "they are almost black: rescale them"
+    return f"{number} at most 1/16 of the range (largest value {max(largest)}), so that {it}"
 
 
 def _stated_bits(image: Image.Image) -> int:

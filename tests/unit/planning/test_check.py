@@ -16,6 +16,8 @@ import ltds
 from ltds.cli.main import app
 from ltds.core.errors import DataError
 from ltds.core.rng import numpy_generator
+from ltds.data.datasets.folder import FolderConfig
+from ltds.data.datasets.folder import build as build_folder
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 from ltds.engine.trainable import trainable_task
@@ -107,6 +109,27 @@ def test_trouble_is_found(photos: Path) -> None:
     assert "Problems:" in text
     assert "'Bee' and 'bee' differ in case, spacing or encoding only" in text
     assert max(map(len, text.splitlines())) < 140
+
+
+def test_16_bit_images_that_use_little_of_their_range(photos: Path, tmp_path: Path) -> None:
+    ramp = np.linspace(16, 4080, 40 * 40).reshape(40, 40).astype(np.uint16)
+    for name, factor in (("twelve", 1), ("eight", 1 / 16), ("sixteen", 16)):
+        Image.fromarray((ramp * factor).astype(np.uint16)).save(photos / "day" / "ant" / f"{name}.png")
+    Image.fromarray(np.zeros((40, 40), np.uint16)).save(photos / "day" / "ant" / "black.png")
+    sentence = "2 16-bit images use at most 1/16 of the range (largest value 4080), so that they are almost black: "
+    sentence += "rescale them"
+    found = ltds.check(photos)
+    assert found.narrow == {"day/ant/eight.png": 255, "day/ant/twelve.png": 4080}
+    cautions = [finding.text for finding in found.findings if finding.level == "caution"]
+    assert f"{sentence}: day/ant/eight.png, day/ant/twelve.png" in cautions
+    assert found.to_dict()["narrow_16_bit"] == found.narrow
+    built = build_folder(tmp_path / "built", photos, FolderConfig())
+    assert built.provenance["notes"] == [sentence]
+    again = [finding.text for finding in ltds.check(built).findings if "16-bit" in finding.text]
+    assert len(again) == 1, "said once"
+    (photos / "day" / "ant" / "eight.png").unlink()
+    one = "1 16-bit image uses at most 1/16 of the range (largest value 4080), so that it is almost black: rescale it"
+    assert any(finding.text.startswith(one) for finding in ltds.check(photos).findings)
 
 
 def test_copies_are_counted_for_everything_that_they_lie_across(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from ltds.core.processor import cores
 from ltds.core.progress import Progress
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import first_few, require_files
-from ltds.data.decode import decode
+from ltds.data.decode import decoded, narrow_grey, narrow_note
 from ltds.data.prefetch import prefetch
 
 _PROBE = 32  # pixels: a JPEG is read to its end at any size, and fastest at a small one
@@ -31,13 +31,16 @@ def check_images(make_plan: MakePlan, source: Path, damaged: str, progress: Prog
     """
     checked: set[str] = set()
     left_out: dict[str, str] = {}
+    narrow: dict[str, int] = {}
     while True:
         plan = make_plan(left_out)
         _require_writable(plan, source)
         new = partial(_unchecked, plan, checked)
         require_files(source, new(), f"the images of {plan.name}", plan.where)
-        problems = _problems(new, source, progress) if damaged != "unchecked" else {}
+        problems = _problems(new, source, narrow, progress) if damaged != "unchecked" else {}
         if not problems:
+            if kept := {name for name in plan.images() if name in narrow}:
+                plan.notes.append(narrow_note([narrow[name] for name in kept]))
             return plan, left_out
         if damaged == "refuse":
             _refuse(problems, source)
@@ -53,22 +56,31 @@ def _unchecked(plan: Plan, checked: Collection[str]) -> Iterator[str]:
 
 def damage(file: Path) -> str | None:
     """Why an image cannot be decoded; None if it can."""
+    found = _examined(file)
+    return found if isinstance(found, str) else None
+
+
+def _examined(file: Path) -> str | int | None:
+    """Why an image cannot be decoded, or the value of `narrow_grey`."""
     try:
-        decode(file, _PROBE)
+        return narrow_grey(decoded(file, _PROBE))
     except DataError as error:
         return error.reason
-    return None
 
 
-def _problems(names: Callable[[], Iterator[str]], source: Path, progress: Progress) -> dict[str, str]:
-    """Why each of these images cannot be decoded, for those that cannot."""
+def _problems(
+    names: Callable[[], Iterator[str]], source: Path, narrow: dict[str, int], progress: Progress
+) -> dict[str, str]:
+    """Why each of these images cannot be decoded, for those that cannot. Adds those of `narrow_grey` to `narrow`."""
     threads = cores()
-    results = prefetch(lambda name: damage(source / name), names(), threads=threads, window=4 * threads)
+    results = prefetch(lambda name: _examined(source / name), names(), threads=threads, window=4 * threads)
     problems: dict[str, str] = {}
     with closing(results), progress.track("Checking images", sum(1 for _ in names())) as advance:
-        for name, reason in zip(names(), results, strict=True):
-            if reason is not None:
-                problems[name] = reason
+        for name, found in zip(names(), results, strict=True):
+            if isinstance(found, str):
+                problems[name] = found
+            elif found is not None:
+                narrow[name] = found
             advance()
     return problems
 

@@ -14,7 +14,7 @@ from PIL import Image
 from ltds.core.errors import DataError
 from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
-from ltds.data.decode import DAMAGE, decoded, open_image
+from ltds.data.decode import DAMAGE, decoded, narrow_grey, open_image
 from ltds.data.prefetch import prefetch
 
 SIDE = 110  # shorter side of the decoded image: enough for features at 96 pixels
@@ -26,7 +26,10 @@ GREY = 2  # largest difference between colour channels of a grey image
 
 @dataclass(frozen=True)
 class LookedAt:
-    """An image that could be read: its size, whether it is grey, its difference hash, a small copy, and features."""
+    """An image that could be read: its size, whether it is grey, its difference hash, a small copy, and features.
+
+    `narrow`: see `narrow_grey`.
+    """
 
     width: int
     height: int
@@ -34,6 +37,7 @@ class LookedAt:
     hash: int
     small: NDArray[np.uint8]  # (16,16,3)
     features: NDArray[np.float32]
+    narrow: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def _look(path: Path) -> LookedAt:
     small = np.asarray(image.resize((SMALL, SMALL), Image.Resampling.BOX))
     spread = np.asarray(image).astype(np.int16)
     grey = bool((spread.max(axis=2) - spread.min(axis=2)).max() <= GREY)
-    return LookedAt(width, height, grey, difference_hash(image), small, simple_features(image))
+    return LookedAt(width, height, grey, difference_hash(image), small, simple_features(image), narrow_grey(image))
 
 
 def _size(path: Path, image: Image.Image) -> tuple[int, int]:

@@ -55,7 +55,8 @@ class DataCheck:
     Numbers are without the `unreadable` images; `unreadable_classes` and `unreadable_domains` have no others.
     `is_built`: it is a dataset, of which a training leaves nothing out, and not a folder or a list of images.
     `test_only`: domains without training images. `training`: the arguments of a training that these images allow; None
-    if they allow none. `method`: the one to start with; "" without any training images.
+    if they allow none. `method`: the one to start with; "" without any training images. `narrow`: 16-bit images that
+    use a small part of their range, with their largest value.
     """
 
     name: str
@@ -70,6 +71,7 @@ class DataCheck:
     tiny: tuple[str, ...]
     extreme: tuple[str, ...]
     grey: int
+    narrow: dict[str, int]
     duplicates: tuple[DuplicatePair, ...]
     class_variants: tuple[tuple[str, ...], ...]
     domain_variants: tuple[tuple[str, ...], ...]
@@ -152,6 +154,7 @@ class DataCheck:
             "tiny": list(self.tiny),
             "extreme_aspect": list(self.extreme),
             "grey": self.grey,
+            "narrow_16_bit": self.narrow,
             "near_duplicates": [
                 {"first": d.first, "second": d.second, "across": list(d.across)} for d in self.duplicates
             ],

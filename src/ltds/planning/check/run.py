@@ -81,6 +81,7 @@ class _SeenFields(TypedDict):
     tiny: tuple[str, ...]
     extreme: tuple[str, ...]
     grey: int
+    narrow: dict[str, int]
     duplicates: tuple[DuplicatePair, ...]
 
 
@@ -122,6 +123,7 @@ def _seen(manifest: Manifest, looks: ImageLooks) -> _SeenFields:
         "tiny": tuple(path for path, shorter, _ in sides if shorter < TINY),
         "extreme": tuple(path for path, shorter, longer in sides if longer > EXTREME * shorter),
         "grey": sum(image.grey for image in looks.images.values()),
+        "narrow": {manifest.paths[r]: i.narrow for r, i in looks.images.items() if i.narrow is not None},
         "duplicates": tuple(_duplicates(manifest, looks)),
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from ltds.data.decode import narrow_note
 from ltds.planning.check.report import FEW_IMAGES, Across, DataCheck, Finding
 
 SHOWN = 4
@@ -62,7 +63,10 @@ def _copies(check: DataCheck) -> Iterator[str]:
 
 
 def _cautions(check: DataCheck) -> Iterator[str]:
-    yield from check.notes
+    narrow = narrow_note(check.narrow.values()) if check.narrow else None
+    yield from (note for note in check.notes if note != narrow)
+    if narrow is not None:
+        yield f"{narrow}: {few(check.narrow)}"
     if check.splits["train"]:
         yield from _cautions_for_training(check)
     if check.tiny:

@@ -20,7 +20,7 @@ from ltds.data.build.stratify import draw_splits, split_counts
 from ltds.data.datasets import folder, lists
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.lists import ListsConfig
-from ltds.data.decode import decode
+from ltds.data.decode import decoded
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 
@@ -133,7 +133,7 @@ def test_damaged_images_are_left_out_before_the_draw(wards: Path, tmp_path: Path
 
 def test_each_image_is_decoded_once(wards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Path] = []
-    monkeypatch.setattr(images, "decode", lambda path, size: (seen.append(path), decode(path, size)))
+    monkeypatch.setattr(images, "decoded", lambda path, size: seen.append(path) or decoded(path, size))
     (wards / "north" / "cat" / "003.png").write_bytes(b"")
     folder.build(tmp_path / "d", wards, parse(FolderConfig, {"damaged": "leave-out"}))
     assert len(seen) == len(set(seen)) == 38
