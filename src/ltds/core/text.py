@@ -21,9 +21,18 @@ def inert(text: str) -> str:
     return text.translate(_COMMANDS)
 
 
-def printable(path: Path) -> str:
-    """The path as text that every terminal and file can hold: bytes that are no UTF-8 as \\x escapes."""
+def printable(path: Path | str) -> str:
+    """The path or name as text that every terminal and file can hold: bytes that are no UTF-8 as \\x escapes."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def is_utf8(name: str) -> bool:
+    """Whether this is text: Python holds other bytes of a file's name as lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def composed(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -130,6 +131,29 @@ def test_16_bit_images_that_use_little_of_their_range(photos: Path, tmp_path: Pa
     (photos / "day" / "ant" / "eight.png").unlink()
     one = "1 16-bit image uses at most 1/16 of the range (largest value 4080), so that it is almost black: rescale it"
     assert any(finding.text.startswith(one) for finding in ltds.check(photos).findings)
+
+
+def test_names_that_are_not_utf8_are_a_problem(photos: Path, tmp_path: Path) -> None:
+    try:
+        os.rename(photos / "day" / "ant" / "0.png", os.fsencode(photos / "day" / "ant") + b"/caf\xe9.png")
+        os.rename(photos / "night" / "yak", os.fsencode(photos / "night") + b"/y\xe4k")
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    Image.new("RGB", (8, 40)).save(os.fsencode(photos / "day" / "ant") + b"/tiny\xe9.png")
+    with pytest.raises(DataError, match="to be UTF-8, but got 7 with other bytes"):
+        build_folder(tmp_path / "built", photos, FolderConfig())
+    found = ltds.check(photos)
+    assert len(found.not_utf8) == 7
+    assert found.training is None, "it would be refused"
+    (problem,) = (text for text in found.problems if "UTF-8" in text)
+    assert problem.startswith("7 names of files and folders are not UTF-8, so that no dataset can be built: y\\xe4k, ")
+    assert "day/ant/caf\\xe9.png" in found.not_utf8
+    done = CliRunner().invoke(
+        app, ["data", "check", str(photos), "--json", str(tmp_path / "c.json"), "--out", str(tmp_path / "c.html")]
+    )
+    assert done.exit_code == 1
+    assert json.loads((tmp_path / "c.json").read_text())["tiny"] == ["day/ant/tiny\\xe9.png"]
+    assert "y\\xe4k" in (tmp_path / "c.html").read_text()
 
 
 def test_copies_are_counted_for_everything_that_they_lie_across(tmp_path: Path) -> None:

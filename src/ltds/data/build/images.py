@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from functools import partial
@@ -12,6 +11,7 @@ from pathlib import Path
 from ltds.core.errors import DataError, expected
 from ltds.core.processor import cores
 from ltds.core.progress import Progress
+from ltds.core.text import is_utf8, printable
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import first_few, require_files
 from ltds.data.decode import decoded, narrow_grey, narrow_note
@@ -93,23 +93,10 @@ def _refuse(problems: dict[str, str], source: Path) -> None:
 
 
 def _require_writable(plan: Plan, source: Path) -> None:
-    """Refuse names that are not UTF-8, because a manifest is; Python holds their bytes as lone surrogates."""
+    """Refuse names that are not UTF-8, because a manifest is."""
     names = chain([plan.name], plan.classes, plan.domains, plan.images())
-    wrong = [_shown(name) for name in names if not _is_text(name)]
+    wrong = [printable(name) for name in names if not is_utf8(name)]
     if wrong:
         got = f"{len(wrong)} with other bytes: {first_few(wrong)}"
         remedy = "Rename them, for example with the program convmv."
         raise DataError(expected(f"the names of files and folders in '{source}'", "UTF-8", got, remedy))
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _shown(name: str) -> str:
-    """A name that is not UTF-8, with its other bytes as \\xe9, so that it can be printed."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from ltds.core.text import printable
 from ltds.planning.check.report import FEW_IMAGES, DataCheck
 
 STYLE = """
@@ -39,7 +40,8 @@ def html_page(check: DataCheck) -> str:
         _pairs(check),
     ]
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    page = f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    return printable(page)
 
 
 def _domains(check: DataCheck) -> str:

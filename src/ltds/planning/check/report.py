@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ltds.core.text import printable
 from ltds.planning.check.probe import DomainProbe
 
 FORMAT = 2  # 1: "across" of near-duplicates was one word
@@ -56,7 +57,7 @@ class DataCheck:
     `is_built`: it is a dataset, of which a training leaves nothing out, and not a folder or a list of images.
     `test_only`: domains without training images. `training`: the arguments of a training that these images allow; None
     if they allow none. `method`: the one to start with; "" without any training images. `narrow`: 16-bit images that
-    use a small part of their range, with their largest value.
+    use a small part of their range, with their largest value. `not_utf8`: names that no manifest can hold.
     """
 
     name: str
@@ -82,6 +83,7 @@ class DataCheck:
     method: str
     method_reason: str
     notes: tuple[str, ...] = ()
+    not_utf8: tuple[str, ...] = ()
     test_only: tuple[str, ...] = ()
     training: dict[str, str] | None = None
     unreadable_classes: tuple[str, ...] = ()
@@ -134,6 +136,10 @@ class DataCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON."""
+        content: dict[str, Any] = _printable(self._content())
+        return content
+
+    def _content(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
             "name": self.name,
@@ -149,6 +155,7 @@ class DataCheck:
             "looked_at": self.looked_at,
             "shorter_side": self.shorter_side,
             "unreadable": self.unreadable,
+            "not_utf8": list(self.not_utf8),
             "unreadable_classes": list(self.unreadable_classes),
             "unreadable_domains": list(self.unreadable_domains),
             "tiny": list(self.tiny),
@@ -191,3 +198,16 @@ class DataCheck:
             "test_only_domains": list(self.test_only),
             "training": self.training,
         }
+
+
+def _printable(value: Any) -> Any:
+    """JSON values with names that every file can hold."""
+    match value:
+        case str():
+            return printable(value)
+        case dict():
+            return {printable(name): _printable(part) for name, part in value.items()}
+        case list():
+            return [_printable(part) for part in value]
+        case _:
+            return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TypedDict
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from ltds.core.errors import DataError
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import is_utf8, printable
 from ltds.data.datasets.opening import raw_images
 from ltds.data.datasets.raw import open_or_preview
 from ltds.data.manifest import Manifest
@@ -47,6 +49,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
     raw = raw_images(data)
     whole = _opened(data, progress)
     looks = _looks(whole, source, progress)
+    not_utf8 = _not_utf8(whole)
     unreadable = {whole.paths[row]: why for row, why in looks.unreadable.items()}
     manifest, looks = without_unreadable(whole, raw, looks)
     found = DataCheck(
@@ -57,6 +60,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         counts=_counts(manifest),
         splits={split: len(manifest.rows(split)) for split in SPLITS},
         unreadable=unreadable,
+        not_utf8=not_utf8,
         unreadable_classes=tuple(name for name in whole.classes if name not in manifest.classes),
         unreadable_domains=tuple(name for name in whole.domains if name not in manifest.domains),
         class_variants=tuple(map(tuple, spelling_variants(manifest.classes))),
@@ -66,7 +70,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         test_only=test_only_domains(manifest),
         is_built=raw is None,
         **_compared(manifest, looks, progress),
-        **_recommended(manifest, trainable=raw is not None or not unreadable),
+        **_recommended(manifest, trainable=not not_utf8 and (raw is not None or not unreadable)),
         **_seen(manifest, looks),
     )
     found = replace(found, findings=tuple(findings(found)))
@@ -115,6 +119,12 @@ def _looks(whole: Manifest, source: str, progress: Progress) -> ImageLooks:
     return looks
 
 
+def _not_utf8(manifest: Manifest) -> tuple[str, ...]:
+    """The names with other bytes, which a build refuses."""
+    names = chain([manifest.name], manifest.classes, manifest.domains, manifest.paths)
+    return tuple(printable(name) for name in names if not is_utf8(name))
+
+
 def _seen(manifest: Manifest, looks: ImageLooks) -> _SeenFields:
     sides = [(manifest.paths[r], min(i.width, i.height), max(i.width, i.height)) for r, i in looks.images.items()]
     return {
@@ -139,7 +149,7 @@ def _compared(manifest: Manifest, looks: ImageLooks, progress: Progress) -> _Com
 
 
 def _recommended(manifest: Manifest, *, trainable: bool) -> _RecommendedFields:
-    """`trainable`: a training would not stop at unreadable images."""
+    """`trainable`: a training would not stop at unreadable images or names."""
     training = way_to_train(manifest)
     method, reason = _method(manifest, training)
     command = _command(manifest, method, training) if trainable else None

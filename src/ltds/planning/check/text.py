@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from ltds.core.text import printable
 from ltds.planning.check.report import FEW_IMAGES, DataCheck
 
 WIDTH, MOST_ROWS = 100, 12
@@ -12,6 +13,10 @@ WIDTH, MOST_ROWS = 100, 12
 
 def check_lines(check: DataCheck) -> Iterator[str]:
     """What one needs to know at a glance: sizes, numbers for each domain, findings, verdict."""
+    return map(printable, _lines(check))
+
+
+def _lines(check: DataCheck) -> Iterator[str]:
     splits = ", ".join(f"{n:,} {split}" for split, n in check.splits.items())
     kinds = f"{len(check.classes)} classes, {len(check.domains)} domains"
     yield f"{check.name}: {check.images:,} images, {kinds} ({splits})"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from ltds.core.text import printable
 from ltds.data.decode import narrow_note
 from ltds.planning.check.report import FEW_IMAGES, Across, DataCheck, Finding
 
@@ -16,8 +17,8 @@ RARE = 20  # images of a class below which more of them are the first thing to c
 
 def findings(check: DataCheck) -> Iterator[Finding]:
     """Everything that is wrong or worth knowing, problems first."""
-    yield from (Finding("problem", text) for text in _problems(check))
-    yield from (Finding("caution", text) for text in _cautions(check))
+    yield from (Finding("problem", printable(text)) for text in _problems(check))
+    yield from (Finding("caution", printable(text)) for text in _cautions(check))
 
 
 def _problems(check: DataCheck) -> Iterator[str]:
@@ -30,6 +31,12 @@ def _problems(check: DataCheck) -> Iterator[str]:
             have = "has" if len(lost) == 1 else "have"
             names = few([f"'{name}'" for name in lost])
             yield f"{count(len(lost), word)} {have} no image that can be read: {names}"
+    if check.not_utf8:
+        be = "is" if len(check.not_utf8) == 1 else "are"
+        yield (
+            f"{count(len(check.not_utf8), 'name')} of files and folders {be} not UTF-8, so that no dataset can be "
+            f"built: {few(check.not_utf8)}. Rename them, for example with the program convmv"
+        )
     if not check.splits["train"]:
         yield "No image is for training, so nothing can be trained on this data. A trained model can be evaluated on it"
     elif len(check.classes) < 2:
