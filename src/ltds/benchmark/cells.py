@@ -219,6 +219,7 @@ def _layer(manifest: Manifest, domain: str, method: str, seed: int) -> dict[str,
 
 def _domains(wanted: tuple[str, ...], manifest: Manifest) -> tuple[str, ...]:
     """The domains to hold out in turn; every one where none is named."""
+    wanted = tuple(manifest.own_spelling(str(name)) for name in wanted)
     unknown = [name for name in wanted if name and name not in manifest.domains]
     if unknown:
         raise ConfigError(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ltds.core.errors import DataError, nearest
 from ltds.core.task import Task
+from ltds.core.text import composed
 from ltds.data.manifest_checks import bullet_list, find_problems
 from ltds.data.manifest_files import read_header, read_rows, write_header, write_rows
 from ltds.data.manifest_paths import require_inside
@@ -82,9 +83,15 @@ class Manifest:
         return np.flatnonzero(tested).astype(np.int64)
 
     def domain_index(self, domain: str) -> int:
-        if domain not in self.domains:
+        own = self.own_spelling(domain)
+        if own not in self.domains:
             raise DataError(f"Expected a domain of '{self.name}', but got '{domain}'. {nearest(domain, self.domains)}")
-        return self.domains.index(domain)
+        return self.domains.index(own)
+
+    def own_spelling(self, domain: str) -> str:
+        """The domain as this dataset spells it: an accent in another encoding is no other name. Unknown ones as is."""
+        same = (own for own in self.domains if composed(own) == composed(domain))
+        return domain if domain in self.domains else next(same, domain)
 
     def counts(self, split: str) -> NDArray[np.int64]:
         """(domains, C) images of each pair in a split."""
@@ -113,6 +120,7 @@ class Manifest:
         """The problem of training on every domain except `held_out` (None: on every domain)."""
         counts, repeats = self.counts("train"), self.test_images_also_in("train")
         if held_out is not None:
+            held_out = self.own_spelling(held_out)
             counts, repeats = (np.delete(table, self.domain_index(held_out), axis=0) for table in (counts, repeats))
         if not len(counts):
             raise DataError(

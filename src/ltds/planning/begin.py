@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def begin_run(
 ) -> RunDirectory:
     """Train one run in `out`, or with an estimate a series of runs in folders of `out`; returns the (final) run."""
     refuse_series(out)
-    given = merge(*layers)
+    given = _as_spelled(merge(*layers), manifest)
     if is_planned(manifest):
         given = with_implied_names(given)
     settled = resolve(given, _folder(manifest), dataset=manifest, trust=trust)  # refuses mistakes at once
@@ -151,6 +151,13 @@ def _say_plan(plan: RunPlan, given: dict[str, Any], runs: int, say: Say) -> None
         say(line)
     if runs > 1:
         say(f"{runs} runs of about {say_duration(plan.seconds / runs)} each; '{SERIES_FILE}' lists them.")
+
+
+def _as_spelled(given: dict[str, Any], manifest: Manifest) -> dict[str, Any]:
+    """The settings with the held-out domain as the dataset spells it, so that the run records this spelling."""
+    data = given.get("data")
+    held_out = data.get("held_out") if isinstance(data, Mapping) else None
+    return merge(given, {"data": {"held_out": manifest.own_spelling(held_out)}}) if isinstance(held_out, str) else given
 
 
 def _folder(manifest: Manifest) -> dict[str, Any]:

@@ -40,6 +40,12 @@ def test_methods_by_domains_by_seeds(toy: Manifest, tmp_path: Path) -> None:
     assert cells(toy, tmp_path, seeds=[0], held_out=[""]) == [("agg", "", 0)]
 
 
+def test_a_held_out_domain_may_be_typed_in_the_other_encoding(toy: Manifest, tmp_path: Path) -> None:
+    stored, typed = "Z\u00fcrich", "Zu\u0308rich"
+    zurich = replace(toy, domains=("ink", "oil", stored))
+    assert cells(zurich, tmp_path, seeds=[0], held_out=[typed]) == [("agg", stored, 0)]
+
+
 def test_variants_are_copies_of_the_grid_with_other_settings(toy: Manifest, tmp_path: Path) -> None:
     variants = {"slow": {"optimizer": {"lr": 0.01}}, "fast": {"optimizer": {"lr": 0.2}}}
     made_cells = cells(toy, tmp_path, seeds=[0], held_out=["wax"], variants=variants)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -255,3 +256,22 @@ def test_two_sizes_of_a_built_dataset_are_two_datasets(dataset: Callable[..., Ma
     assert small.checksum == large.checksum
     assert small.identity != large.identity
     assert small.identity == replace(small, provenance={**small.provenance, "notes": ["built twice"]}).identity
+
+
+@pytest.mark.parametrize("own", ["NFC", "NFD"])
+def test_a_domain_is_found_in_the_other_encoding_of_its_accents(tmp_path: Path, own: str) -> None:
+    name, other = (unicodedata.normalize(form, "Zürich") for form in (own, "NFC" if own == "NFD" else "NFD"))
+    assert name != other
+    data = replace(manifest(tmp_path), domains=("Bern", name))
+    assert [data.own_spelling(domain) for domain in (name, other, "Bern", "Basel", "")] == [
+        name,
+        name,
+        "Bern",
+        "Basel",
+        "",
+    ]
+    assert data.domain_index(other) == 1
+    np.testing.assert_array_equal(data.rows("train", other), data.rows("train", name))
+    assert (data.task(other).held_out, data.task(other).sources) == (name, ("Bern",))
+    both = replace(data, domains=(other, name))
+    assert (both.domain_index(other), both.domain_index(name)) == (0, 1), "two names remain two"

@@ -22,7 +22,7 @@ from ltds.engine.new_run import check_new_run_on
 from ltds.engine.start import create_run, resume_run
 from ltds.planning.begin import begin_run
 from ltds.planning.choices import Choice, RunPlan
-from toy import recorded, toy_config, toy_session
+from toy import recorded, toy_config, toy_session, write_dataset
 
 FROZEN = {"name": "resnet10", "weights": "resnet10.pth", "frozen": 1}  # no such file: nothing is read before
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -114,4 +114,19 @@ def test_what_is_chosen_on_validation_images_needs_some_of_known_classes(
     with pytest.raises(ConfigError, match=message):
         cells_of(Grid(data="toy", methods=("crt", method), settings=settings), tmp_path, lambda _: none)
     assert not any(tmp_path.iterdir())
-    check_new_run_on(none, toy_config(toy, "ncm"))
+    check_new_run_on(none, toy_config(toy))
+
+
+@pytest.mark.parametrize("estimate", ["none", "one"])
+def test_a_run_records_the_held_out_domain_as_the_dataset_spells_it(tmp_path: Path, estimate: str) -> None:
+    stored, typed = "Z\u00fcrich", "Zu\u0308rich"  # as a terminal gives it, and a file name of a Mac
+    data = replace(write_dataset(tmp_path / "data"), domains=("ink", "oil", stored))
+    data.write()
+    quick = {"data": {"held_out": typed, "size": 16, "batch_size": 8}, "backbone": {"name": "tiny"}}
+    quick |= {"schedule": {"epochs": 1, "steps_per_epoch": 1}, "run": {"threads": 1, "device": "cpu"}}
+    said: list[str] = []
+    run = begin_run(tmp_path / "run", data, [quick], estimate=estimate, say=said.append)
+    held = run if estimate == "none" else RunDirectory(tmp_path / "run" / f"estimate-{stored}")
+    assert (held.read_config()["data"]["held_out"], held.read_task().held_out) == (stored, stored)
+    assert held.read_task().sources == ("ink", "oil")
+    assert any(f"'{stored}'" in line for line in said)
