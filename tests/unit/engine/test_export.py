@@ -272,9 +272,29 @@ def test_a_model_of_features_is_exported(toy: Manifest, tmp_path: Path) -> None:
     assert [line[1] for line in run_script(tmp_path / "onnx", tmp_path / "v.npy")] == [
         answer.label for answer in model.predict(inputs)
     ]
+    check_that_bad_vectors_are_refused(tmp_path / "onnx" / "predict_onnx.py", inputs)
     expected = labels_with_a_class_called_unknown(tmp_path / "onnx", model.predict(inputs))
     assert {"unknown", "unknown (a class)"} <= set(expected)
     assert [line[1] for line in run_script(tmp_path / "onnx", tmp_path / "v.npy")] == expected
+
+
+def check_that_bad_vectors_are_refused(script: Path, inputs: np.ndarray) -> None:
+    hole, file = inputs.copy(), script.with_name("bad.npy")
+    hole[3, 2] = np.nan
+    for wrong, said in (
+        (hole, "Expected finite numbers, but got NaN or infinity in the rows [3]."),
+        (inputs[0], "Expected vectors (N,7), but got the shape (7,). For one vector: vector[None]"),
+        (inputs[:, :6], "Expected vectors (N,7), but got the shape (5, 6)."),
+        (np.array(["text"]), f"Expected '{file}' to be a file .npy of numbers (N,7), but got: "),
+        (None, "Usage: python predict_onnx.py vectors.npy"),
+    ):
+        if wrong is not None:
+            np.save(file, wrong)
+        words = [] if wrong is None else [str(file)]
+        done = subprocess.run([sys.executable, str(script), *words], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(said)
+        assert done.stderr.count("\n") == 1, "no traceback"
 
 
 def test_a_model_behind_a_frozen_network_is_exported_whole(toy: Manifest, tmp_path: Path) -> None:

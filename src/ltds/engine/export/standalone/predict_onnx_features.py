@@ -21,10 +21,24 @@ def shown(name: str) -> str:
     return f"{name} (a class)" if name == "unknown" else name
 
 
+def read_vectors(file: str) -> np.ndarray:
+    """(N,D) finite numbers, or the end of the program with a sentence."""
+    width = MODEL["preprocessing"]["input_dim"]
+    try:
+        vectors: np.ndarray = np.load(file, allow_pickle=False).astype(np.float32)
+    except (OSError, ValueError, AttributeError) as error:  # AttributeError: an archive .npz
+        sys.exit(f"Expected '{file}' to be a file .npy of numbers (N,{width}), but got: {error}")
+    if vectors.ndim != 2 or vectors.shape[1] != width:
+        sys.exit(f"Expected vectors (N,{width}), but got the shape {vectors.shape}. For one vector: vector[None]")
+    wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(wrong):
+        sys.exit(f"Expected finite numbers, but got NaN or infinity in the rows {wrong[:5].tolist()}.")
+    return vectors
+
+
 def main(file: str) -> None:
-    vectors = np.load(file, allow_pickle=False).astype(np.float32)  # (N,D)
     session = onnxruntime.InferenceSession(str(HERE / "model.onnx"), providers=["CPUExecutionProvider"])
-    inputs = vectors / np.float32(MODEL["preprocessing"]["scale"])
+    inputs = read_vectors(file) / np.float32(MODEL["preprocessing"]["scale"])
     logits, shares, _ = session.run(None, {"inputs": inputs})
     known = np.array([name not in MODEL["open_classes"] for name in MODEL["classes"]])
     threshold = MODEL["unknown"]["threshold"]
@@ -35,4 +49,6 @@ def main(file: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("Usage: python predict_onnx.py vectors.npy")
     main(sys.argv[1])
