@@ -101,6 +101,11 @@ def describe_test(manifest: Manifest, held_out: str | None, domains: list[str]) 
     if domains:
         names = ", ".join(f"'{domain}'" for domain in domains)
         return f"Held out in turn, for an honest estimate: {names}. Then the final model trains on every domain."
+    if held_out is None and len(manifest.domains) == 1:
+        return (
+            "No domain is held out: there is only one, and the model is tested on other images of it. How it does on a "
+            "new domain is not measured; to measure it, add images of a second domain."
+        )
     if held_out is None:
         return (
             "No domain is held out: the model trains on every domain and is tested on other images of the same "

@@ -20,6 +20,11 @@ from ltds.data.datasets.folder import ONE_DOMAIN, DrawConfig, make_plan, split_n
 from ltds.data.manifest import Manifest
 
 WHERE = "As argument 'source', name the folder that the paths in the lists are relative to."
+BESIDE = (
+    "The images lie in the folder of the list or below it: put the list into the folder that holds all of them, with "
+    "paths from there. Or build a dataset first: the command 'ltds data build lists' takes that folder as argument "
+    "'source'."
+)
 
 
 class ListsConfig(DrawConfig):
@@ -74,10 +79,14 @@ def build(
     *,
     classes: Path | None = None,
     name: str = "",
+    where: str = WHERE,
     progress: Progress = SILENT,
 ) -> Manifest:
-    """The images that the lists name. `classes`: a file with the name of class 0, 1, ... on each line."""
-    root = find_root(source, (), (), WHERE)
+    """The images that the lists name. `classes`: a file with the name of class 0, 1, ... on each line.
+
+    `where`: the advice for paths that lead to no image of the source.
+    """
+    root = find_root(source, (), (), where)
     key = {
         "builder": "lists",
         "version": 1,
@@ -86,15 +95,18 @@ def build(
     }
 
     def plan(without: Collection[str]) -> Plan:
-        return plan_listed(name or out.resolve().name, listed_images(root, files, config, classes), config, without)
+        listed = listed_images(root, files, config, classes, where)
+        return plan_listed(name or out.resolve().name, listed, config, without, where)
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, inside=True, progress=progress)
 
 
-def listed_images(root: Path, files: Sequence[Path], config: ListsConfig, classes: Path | None = None) -> ListedImages:
+def listed_images(
+    root: Path, files: Sequence[Path], config: ListsConfig, classes: Path | None = None, where: str = WHERE
+) -> ListedImages:
     """What the lists say, paths relative to `root`. Reads no image."""
     relative = relative_to(root)
-    lines = [line for file in files for line in read_lines(file, config, relative)]
+    lines = [line for file in files for line in read_lines(file, config, relative, where)]
     if not lines:
         got = ", ".join(map(str, files)) or "no file"
         raise DataError(expected("the lists", "a line for each image", got, "Name files that are not empty."))
@@ -108,11 +120,14 @@ def listed_images(root: Path, files: Sequence[Path], config: ListsConfig, classe
     return ListedImages([line.path for line in lines], names, domains, splits, order, notes)
 
 
-def plan_listed(name: str, listed: ListedImages, config: ListsConfig, without: Collection[str] = ()) -> Plan:
+def plan_listed(
+    name: str, listed: ListedImages, config: ListsConfig, without: Collection[str] = (), where: str = WHERE
+) -> Plan:
     """The plan of the images that lists name, without some of them."""
-    where = f"Correct or delete their lines. {WHERE}"
     paths, classes, domains, splits, order, notes = listed
-    plan = make_plan(name, paths, classes, domains, splits, config, without, order, where)
+    plan = make_plan(
+        name, paths, classes, domains, splits, config, without, order, f"Correct or delete their lines. {where}"
+    )
     plan.notes += notes
     return plan
 
@@ -126,7 +141,9 @@ def _require_all_or_none(what: str, values: Sequence[str | None]) -> bool:
     return given > 0
 
 
-def read_lines(file: Path, config: ListsConfig, relative: Callable[[str], str | None]) -> Iterator[ListedImage]:
+def read_lines(
+    file: Path, config: ListsConfig, relative: Callable[[str], str | None], where: str
+) -> Iterator[ListedImage]:
     """The lines of one file, paths changed by `relative`, with the domain and split that the file's name gives."""
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a list of images", "nothing there", "Check the path."))
@@ -136,7 +153,7 @@ def read_lines(file: Path, config: ListsConfig, relative: Callable[[str], str | 
         path = relative(line.path)
         if path is None:
             rule = "the path of an image inside the source"
-            raise DataError(expected(f"line {number} of '{file}'", rule, f"'{line.path}'", WHERE))
+            raise DataError(expected(f"line {number} of '{file}'", rule, f"'{line.path}'", where))
         yield ListedImage(path, line.label, named.get("domain", line.domain), named.get("split", line.split))
 
 

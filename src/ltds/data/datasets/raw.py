@@ -74,7 +74,7 @@ def read_folder(source: Path) -> ImageFolder:
 def read_listed(file: Path) -> tuple[ListedImages, ListsConfig]:
     """What a list says, and how to build a dataset from it; unless it gives the splits, with `read_folder`'s limit."""
     config = ListsConfig(damaged="leave-out")
-    listed = lists.listed_images(file.parent, [file], config)
+    listed = lists.listed_images(file.parent, [file], config, where=lists.BESIDE)
     if listed.splits is None:
         most = _most_test(listed.classes, listed.domains, config.test)
         config = config.model_copy(update={"most_test": most})
@@ -95,7 +95,7 @@ def preview(source: Path, *, without: Collection[str] = ()) -> Manifest:
     name = dataset_name(source)
     if source.is_file():
         root = source.parent
-        plan = lists.plan_listed(name, *read_listed(source), without)
+        plan = lists.plan_listed(name, *read_listed(source), without, lists.BESIDE)
     else:
         root = source
         _, used, config = read_folder(root)
@@ -154,7 +154,8 @@ def _from_list(file: Path, progress: Progress) -> Manifest:
 
     out = _folder_for(file, [*content.values()], is_same)
     with _writable(out.parent):
-        return lists.build(out, file.parent, [file], config, name=dataset_name(file), progress=progress)
+        name, where = dataset_name(file), lists.BESIDE
+        return lists.build(out, file.parent, [file], config, name=name, where=where, progress=progress)
 
 
 def _folder_for(source: Path, content: Iterable[str], is_same: Callable[[Manifest], bool]) -> Path:

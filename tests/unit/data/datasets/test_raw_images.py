@@ -340,6 +340,23 @@ def test_a_list_in_the_current_folder(photos: Path, monkeypatch: pytest.MonkeyPa
     assert open_or_build("mine.csv").root == made.root
 
 
+def test_a_list_of_images_elsewhere_gets_advice_that_works(photos: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "lists" / "mine.csv"
+    elsewhere.parent.mkdir()
+    file = listed(photos)
+    head, *rows = file.read_text().splitlines()
+    for prefix, part in (
+        ("../photos/", "inside the source, but got '../photos/"),
+        ("", "Correct or delete their lines"),
+    ):
+        elsewhere.write_text("\n".join([head, *(prefix + row for row in rows)]))
+        with pytest.raises(DataError, match=rf"{part}.* put the list into the folder that holds all of them") as error:
+            open_or_build(elsewhere)
+        assert "'ltds data build lists' takes that folder as argument 'source'" in str(error.value)
+    assert len(lists.build(tmp_path / "built", photos, [elsewhere], lists.ListsConfig())) == 14
+    assert len(open_or_build(file)) == 14
+
+
 def test_a_dataset_of_a_list_with_other_settings_is_left_alone(photos: Path) -> None:
     file = listed(photos)
     built = lists.build(Path("data/mine"), photos, [file], lists.ListsConfig())
