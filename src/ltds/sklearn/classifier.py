@@ -72,6 +72,7 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.classes_, labels = np.unique(targets, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(expected("y", "of at least two classes", "one class", "Add samples of other classes."))
+        self._check_unknown_label()
         domain_ids = self._domain_ids(domains, values)
         self.mean_, deviation = values.mean(axis=0), values.std(axis=0)
         constant = deviation <= 1e-12 * np.abs(values).max(axis=0, initial=0)  # but for errors of rounding
@@ -179,6 +180,11 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             rule, remedy = f"an array of {len(self.classes_)} rows", "Give a row for each class, sorted by label."
             raise DataError(expected("class_embeddings", rule, f"the shape {vectors.shape}", remedy))
         return vectors
+
+    def _check_unknown_label(self) -> None:
+        if self.unknown_label is not None and self.unknown_label in self.classes_.tolist():
+            rule, remedy = "a label that no class has", "Choose another one, such as -1 or 'unknown'."
+            raise ConfigError(expected("unknown_label", rule, f"{self.unknown_label!r}, a class of y", remedy))
 
     def _check_parameters(self) -> None:
         for name, rule, good in (

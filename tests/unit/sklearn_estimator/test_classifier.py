@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from typing import Any
 
@@ -84,6 +85,15 @@ def test_unknown_is_said_below_the_threshold() -> None:
     assert (said[sure] == model.classes_[model.predict_proba(grid).argmax(axis=1)][sure]).all()
     assert "unknown" not in model.classes_
     assert "unknown" not in model.set_params(unknown_label=None).predict(grid)
+
+
+@pytest.mark.parametrize(("classes", "unknown"), [([0, 1, 2], 0), ([0, 1, 2], 2.0), (["a", "b", "unknown"], "unknown")])
+def test_an_unknown_label_that_is_a_class_is_refused(classes: list[Any], unknown: Any) -> None:
+    X, names, _ = samples((9, 9, 9), 0)
+    y = np.array(classes)[np.unique(names, return_inverse=True)[1]]
+    part = f"Expected unknown_label to be a label that no class has, but got {unknown!r}, a class of y. Choose"
+    with pytest.raises(ValueError, match=re.escape(part)):
+        LongTailClassifier(max_iter=1, unknown_label=unknown).fit(X, y)
 
 
 @pytest.mark.parametrize(
