@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,13 @@ class UnknownRule:
     rule: str
     split: str | None
 
+    def __post_init__(self) -> None:
+        """Refuse what a damaged file may hold: an answer would fail, or be "unknown" for every image."""
+        if not _is_number(self.temperature) or not 0 < self.temperature < math.inf:
+            raise ValueError(f"the temperature {self.temperature!r}, which is no number above 0")
+        if self.threshold is not None and not _is_number(self.threshold):
+            raise ValueError(f"the threshold {self.threshold!r}, which is neither a number nor null")
+
 
 @dataclass(frozen=True)
 class ModelRecord:
@@ -64,6 +72,10 @@ class ModelRecord:
                 f"Expected '{file}' to describe a model in format {FORMAT}, but got {type(error).__name__}: {error}. "
                 "Train the run again with this version of ltds."
             ) from error
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def model_record(session: Session, metrics: dict[str, Any]) -> dict[str, Any]:

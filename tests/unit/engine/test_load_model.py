@@ -189,6 +189,19 @@ def test_runs_that_cannot_be_loaded_say_why(toy: Manifest, tmp_path: Path) -> No
     run.write_model({**content, "format": 99})
     with pytest.raises(CheckpointError, match=r"describe a model in format 2, but got ValueError: format 99"):
         load_model(run.path)
+    for name, wrong, said in (
+        ("threshold", "x", "the threshold 'x', which is neither a number nor null"),
+        ("threshold", [0.5], "the threshold [0.5], which is neither a number nor null"),
+        ("threshold", True, "the threshold True, which is neither a number nor null"),
+        ("temperature", 0, "the temperature 0, which is no number above 0"),
+        ("temperature", -1.5, "the temperature -1.5, which is no number above 0"),
+        ("temperature", None, "the temperature None, which is no number above 0"),
+    ):
+        run.write_model({**content, "unknown": {**content["unknown"], name: wrong}})
+        with pytest.raises(CheckpointError, match=re.escape(f"model in format 2, but got ValueError: {said}. Train")):
+            load_model(run.path)
+    run.write_model({**content, "unknown": {**content["unknown"], "threshold": None, "temperature": 2}})
+    assert load_model(run.path).threshold is None
     run.model_file.unlink()
     with pytest.raises(CheckpointError, match="older version of ltds made this run"):
         load_model(run.path)
