@@ -26,6 +26,12 @@ def printable(path: Path | str) -> str:
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def path_cell(path: Path | str) -> str:
+    """The path for a cell of a table: ./=1+1.jpg for =1+1.jpg, which a spreadsheet would compute as a formula."""
+    text = printable(path)
+    return f"./{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
 def is_utf8(name: str) -> bool:
     """Whether this is text: Python holds other bytes of a file's name as lone surrogates."""
     try:

@@ -17,6 +17,7 @@ import numpy as np
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.files import write_json, write_text
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import path_cell
 from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest
 from ltds.engine.class_matching import as_in_model, match_classes
@@ -143,7 +144,7 @@ def write_evaluation(folder: Path, metrics: dict[str, Any], judged: Sequence[Jud
     table.writerow(["image", "domain", "class", "known", "label", "unknown", "most_probable", "confidence"])
     for j in judged:
         known, unknown = ("yes" if flag else "no" for flag in (j.known, j.unknown))
-        table.writerow([j.path, j.domain, j.truth, known, j.label, unknown, j.best, j.confidence])
+        table.writerow([path_cell(j.path), j.domain, j.truth, known, j.label, unknown, j.best, j.confidence])
     write_text(folder / "predictions.csv", text.getvalue())
     write_json(folder / FILE, metrics)
 

@@ -14,7 +14,7 @@ from PIL import Image
 from ltds.core.captioned_grid import COLUMNS, GridPicture, draw_captioned
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic, write_text
-from ltds.core.text import printable
+from ltds.core.text import path_cell, printable
 from ltds.data.decode import decoded
 from ltds.engine.predict_files import FilePredictions, PredictedFile
 from ltds.engine.training_index import NearestImage, TrainingIndex
@@ -53,9 +53,10 @@ def _write_csv(predictions: FilePredictions, file: Path, index: TrainingIndex | 
         answer = row.answer
         classes: list[Any] = [answer.name] if named else []
         classes += [value for pair in answer.classes for value in pair]
-        classes += [value for image in answer.nearest for value in describe_nearest(image).values()]
+        for image in answer.nearest:
+            classes += [path_cell(image.path), *list(describe_nearest(image).values())[1:]]
         said = [answer.label, "yes" if answer.unknown else "no", answer.confidence, answer.score]
-        table.writerow([printable(row.file), *said, *classes])
+        table.writerow([path_cell(row.file), *said, *classes])
     write_text(file, text.getvalue())
 
 

@@ -18,7 +18,7 @@ from ltds.data.datasets.raw import preview
 from ltds.data.manifest import Manifest
 from ltds.engine.class_matching import as_in_model, match_classes
 from ltds.engine.loop import train
-from ltds.engine.other_data import evaluation_folder
+from ltds.engine.other_data import Judged, evaluation_folder, write_evaluation
 from ltds.engine.use import evaluate_elsewhere
 from toy import recorded, toy_session
 
@@ -147,3 +147,12 @@ def test_a_class_called_unknown_is_told_from_the_answer_unknown(toy: Manifest, t
     with (result.folder / "predictions.csv").open() as file:
         said = [row["unknown"] for row in csv.DictReader(file)]
     assert said == ["yes" if answer.unknown else "no" for answer in answers]
+
+
+def test_no_path_in_predictions_csv_is_a_formula(tmp_path: Path) -> None:
+    judged = [Judged(path, "-cat", "+site", "-cat", "-cat", 0.5, True, False) for path in ("=1+1.png", "a/=1.png")]
+    write_evaluation(tmp_path, {}, judged)
+    with (tmp_path / "predictions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["image"] for row in rows] == ["./=1+1.png", "a/=1.png"]
+    assert {(row["class"], row["domain"]) for row in rows} == {("-cat", "+site")}

@@ -17,6 +17,7 @@ from ltds.engine.model import ImagePrediction
 from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
 from ltds.engine.prediction_files import write_predictions
 from ltds.engine.preprocessing import FeaturePreprocessing
+from ltds.engine.training_index import NearestImage
 
 
 def test_a_model_of_features_is_refused_before_any_file_is_read() -> None:
@@ -70,3 +71,19 @@ def test_a_class_called_unknown_is_told_from_the_answer_unknown(tmp_path: Path) 
     write_predictions(found, tmp_path / "p.jsonl")
     lines = map(json.loads, (tmp_path / "p.jsonl").read_text().splitlines())
     assert [line["unknown"] for line in lines] == [False, True, True, False]
+
+
+def test_no_path_in_a_table_is_a_formula(tmp_path: Path) -> None:
+    near = (NearestImage("=2+5.png", "-cat", "+site", 0.5, 0),)
+    answer = ImagePrediction("-cat", 0.5, 0.5, (("-cat", 0.5),), near)
+    names = ["=cmd|' /C calc'!A0.png", "+1.png", "-1.png", "@SUM(A1).png", "photos/=1.png", "/=1.png", "a=1.png"]
+    write_predictions(
+        FilePredictions(tuple(PredictedFile(Path(name), answer) for name in names), ()), tmp_path / "p.csv"
+    )
+    with (tmp_path / "p.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["image"] for row in rows] == [*(f"./{name}" for name in names[:4]), *names[4:]]
+    assert [Path(row["image"]) for row in rows] == [Path(name) for name in names], "the same files"
+    first = rows[0]
+    assert [first[f"nearest_1_{name}"] for name in ("path", "class", "domain")] == ["./=2+5.png", "-cat", "+site"]
+    assert (first["label"], first["class_1"]) == ("-cat", "-cat"), "classes keep their names"
