@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import posixpath
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ def evaluate_on(
 def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -> list[int]:
     """The rows of the split, none of which the model may have seen in training."""
     own = model.stored.trained_on(manifest)
-    rows = np.arange(len(manifest)) if split == "all" else manifest.test_rows(model.task.held_out if own else None)
+    rows = _each_file_once(manifest) if split == "all" else manifest.test_rows(model.task.held_out if own else None)
     if not len(rows):
         raise DataError(
             f"Expected '{manifest.name}' to have images in the split 'test', but got none. Evaluate all images."
@@ -100,6 +101,14 @@ def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -
             arguments=["split=test"],
         )
     return [int(row) for row in rows]
+
+
+def _each_file_once(manifest: Manifest) -> list[int]:
+    """All rows, but of a file that is listed twice, for training and for test (`test_repeats`), the first."""
+    first: dict[str, int] = {}
+    for row, path in enumerate(manifest.paths):
+        first.setdefault(posixpath.normpath(path), row)
+    return list(first.values())
 
 
 def _judge(item: PredictedFile, manifest: Manifest, row: int, names: Sequence[str], known: Collection[str]) -> Judged:

@@ -9,6 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ltds
@@ -16,6 +17,7 @@ from ltds.core.errors import CheckpointError, ConfigError, DataError, LtdsWarnin
 from ltds.core.files import write_json
 from ltds.data.datasets.raw import preview
 from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
 from ltds.engine.class_matching import as_in_model, match_classes
 from ltds.engine.loop import train
 from ltds.engine.other_data import Judged, evaluation_folder, write_evaluation
@@ -156,3 +158,28 @@ def test_no_path_in_predictions_csv_is_a_formula(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [row["image"] for row in rows] == ["./=1+1.png", "a/=1.png"]
     assert {(row["class"], row["domain"]) for row in rows} == {("-cat", "+site")}
+
+
+def test_an_image_that_is_listed_twice_is_counted_once(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy)
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    shutil.copytree(toy.root / "images" / "test", tmp_path / "site" / "images")
+    rows = toy.rows("test")
+    paths = tuple(toy.paths[row].replace("images/test/", "images/") for row in rows)
+    count, columns = len(rows), [column[rows] for column in (toy.labels, toy.domain_ids)]
+    splits = np.repeat([SPLITS.index("train"), SPLITS.index("test")], count)
+    twice = Manifest(  # as PACS-ODG tests on every image of a domain
+        tmp_path / "site",
+        "site",
+        toy.classes,
+        toy.domains,
+        (*paths, *(f"./{path}" for path in paths)),
+        *(np.tile(column, 2) for column in columns),
+        splits,
+        test_repeats=True,
+    )
+    whole, tested = (evaluate_elsewhere(run.path, twice, split=split) for split in ("all", "test"))
+    assert whole.metrics["data"]["images"] == tested.metrics["data"]["images"] == len(whole.judged) == count
+    assert [one.path for one in whole.judged] == list(paths)
+    assert whole.metrics["overall"] == tested.metrics["overall"]
