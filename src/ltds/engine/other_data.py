@@ -9,7 +9,7 @@ import json
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,7 +18,7 @@ import numpy as np
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.files import write_json, write_text
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import path_cell
+from ltds.core.text import is_utf8, path_cell, printable
 from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest
 from ltds.engine.class_matching import as_in_model, match_classes
@@ -64,6 +64,7 @@ def evaluate_on(
     """
     if split not in get_args(EvaluatedSplit):
         raise ConfigError(expected("argument 'split'", "'all' or 'test'", f"'{split}'", "Leave it out for all images."))
+    manifest = _with_printable_names(manifest)
     trained = [name for c, name in enumerate(model.classes) if c not in model.task.open_classes]
     names = as_in_model(manifest.classes, trained)
     classes = match_classes(manifest.name, names, trained)
@@ -82,6 +83,15 @@ def evaluate_on(
         **_metrics(judged, manifest.domains, names),
     }
     return metrics, judged, predictions
+
+
+def _with_printable_names(manifest: Manifest) -> Manifest:
+    """The dataset with names that JSON, tables and pages can hold: those of folders may have other bytes than UTF-8."""
+    names = (manifest.name, *manifest.classes, *manifest.domains)
+    if all(map(is_utf8, names)):
+        return manifest
+    classes, domains = (tuple(map(printable, names)) for names in (manifest.classes, manifest.domains))
+    return replace(manifest, name=printable(manifest.name), classes=classes, domains=domains)
 
 
 def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -> list[int]:

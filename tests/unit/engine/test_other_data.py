@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -183,3 +184,27 @@ def test_an_image_that_is_listed_twice_is_counted_once(toy: Manifest, tmp_path: 
     assert whole.metrics["data"]["images"] == tested.metrics["data"]["images"] == len(whole.judged) == count
     assert [one.path for one in whole.judged] == list(paths)
     assert whole.metrics["overall"] == tested.metrics["overall"]
+
+
+def test_names_that_are_not_utf8_are_written_with_their_bytes(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy)
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    photos = site(toy, tmp_path, "wax")
+    try:
+        os.rename(photos / "site" / "ant" / "0.png", os.fsencode(photos / "site" / "ant") + b"/caf\xe9.png")
+        os.rename(photos / "site" / "fox", os.fsencode(photos / "site") + b"/f\xf6x")
+        os.rename(photos / "site", os.fsencode(photos) + b"/Z\xfcrich")
+        os.rename(photos, os.fsencode(tmp_path) + b"/b\xe4der")
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    found = ltds.evaluate(run.path, data=os.fsdecode(os.fsencode(tmp_path) + b"/b\xe4der"), out=tmp_path / "outcome")
+    assert found["data"]["images"] == 18
+    assert json.loads((tmp_path / "outcome" / "evaluation.json").read_text()) == found
+    assert (found["data"]["name"], list(found["per_domain"])) == ("b\\xe4der", ["Z\\xfcrich"])
+    assert found["classes"]["open"] == ["f\\xf6x"]
+    with (tmp_path / "outcome" / "predictions.csv").open() as file:
+        rows = {row["image"]: row for row in csv.DictReader(file)}
+    assert rows["Z\\xfcrich/ant/caf\\xe9.png"]["class"] == "ant"
+    assert rows["Z\\xfcrich/f\\xf6x/0.png"]["class"] == "f\\xf6x"
+    assert "Z\\xfcrich" in (tmp_path / "outcome" / "report.html").read_text()
