@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shlex
 import shutil
 from collections import Counter
@@ -93,7 +94,7 @@ def test_paths_come_from_standard_input_and_bad_images_are_named(
     (tmp_path / "empty.jpg").write_bytes(b"")
     (tmp_path / "cut.png").write_bytes(good.read_bytes()[:60])
     lines = f"{good}\n{tmp_path / 'empty.jpg'}\r\n\n{tmp_path / 'cut.png'}\nno such.jpg\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
     done = command("predict", str(run.path), "-", "--out", "p.csv")
     assert done.returncode == 1, done.stderr
     assert [row["image"] for row in rows_of(tmp_path / "p.csv")] == [str(good)]
@@ -101,6 +102,35 @@ def test_paths_come_from_standard_input_and_bad_images_are_named(
     assert f"- {tmp_path / 'empty.jpg'}: an empty file (0 bytes)" in done.stderr
     assert "- no such.jpg: nothing: it does not exist" in done.stderr
     assert "cut.png" in done.stderr
+
+
+def test_a_list_on_standard_input_may_hold_anything(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = (toy.root / toy.paths[0]).read_bytes()
+    names = [b"plain.png", b"caf\xe9.png", b"two\nlines.png", "Zürich.png".encode()]
+    try:
+        for name in names:
+            Path(os.fsdecode(os.fsencode(tmp_path / "in") + name)).write_bytes(good)
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+
+    def predicted(content: bytes) -> tuple[list[str], str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="ascii"))
+        done = command("predict", str(run.path), "-", "--out", "p.csv")
+        assert "Traceback" not in done.stderr
+        return [row["image"] for row in rows_of(tmp_path / "p.csv")], done.stderr
+
+    words = [b"in" + name for name in names]
+    found, _ = predicted(b"\xef\xbb\xbf" + b"\r\n".join([words[0], words[1], words[3]]))
+    assert found == ["inplain.png", "incaf\\xe9.png", "inZürich.png"]
+    found, _ = predicted(b"\0".join(words) + b"\0")
+    assert found == ["inplain.png", "incaf\\xe9.png", "intwo\nlines.png", "inZürich.png"]
+    found, said = predicted(b"\n".join([words[0], b"x" * 5000, b"\xff\xfe.png"]))
+    assert found == ["inplain.png"]
+    assert "2 images were skipped" in said
+    assert f"- {'x' * 300}...: File name too long" in said
+    assert "- \\xff\\xfe.png: nothing: it does not exist" in said
 
 
 def test_what_cannot_be_predicted_is_said_first(run: RunDirectory, command: Command, tmp_path: Path) -> None:

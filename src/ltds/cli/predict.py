@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
+import os
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,12 +148,27 @@ def _sources(images: list[str]) -> tuple[list[str], list[tuple[Path, str]]]:
         if word != "-":
             sources.append(word)
             continue
-        for line in filter(None, (line.rstrip("\r\n") for line in sys.stdin)):
-            if Path(line).exists():
-                sources.append(line)
+        for line in _lines(sys.stdin.buffer.read()):
+            if reason := _absence(line):
+                missing.append((Path(line), reason))
             else:
-                missing.append((Path(line), "nothing: it does not exist"))
+                sources.append(line)
     return sources, missing
+
+
+def _lines(content: bytes) -> Iterator[str]:
+    """The paths in a list: one on each line, or with a zero byte after each, as `find -print0` writes them."""
+    content = content.removeprefix(codecs.BOM_UTF8)
+    names = content.split(b"\0") if b"\0" in content else (line.rstrip(b"\r") for line in content.split(b"\n"))
+    return (os.fsdecode(name) for name in names if name)
+
+
+def _absence(line: str) -> str:
+    """Why there is no file or folder of this name; "" if there is one."""
+    try:
+        return "" if Path(line).exists() else "nothing: it does not exist"
+    except OSError as error:  # such as a name that is too long
+        return error.strerror or str(error)
 
 
 def _show(done: FilePredictions, top: int, nearest: int) -> None:

@@ -18,6 +18,7 @@ from ltds.core.progress import Advance
 from ltds.core.text import inert, printable
 
 NAMED = 10  # images that could not be read
+LONGEST = 300  # characters of the path of one of them
 
 
 @dataclass
@@ -114,8 +115,13 @@ SCREEN = Screen()
 
 def name_unread(files: Iterable[tuple[Path, str]], fate: str) -> None:
     """Name images that could not be read, with the reason. They are errors, which are printed with -q, too."""
-    lines = [f"- {printable(file)}: {reason}" for file, reason in files]
+    lines = [f"- {_shortened(printable(file))}: {reason}" for file, reason in files]
     number = "1 image was" if len(lines) == 1 else f"{len(lines)} images were"
     more = [f"- ... and {len(lines) - NAMED} more"] if len(lines) > NAMED else []
     for line in (f"ltds: {number} {fate}, because reading failed:", *lines[:NAMED], *more):
         print(inert(line), file=sys.stderr)
+
+
+def _shortened(path: str) -> str:
+    """The beginning of a line that is no path: a list may hold anything."""
+    return path if len(path) <= LONGEST else f"{path[:LONGEST]}..."
