@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from ltds.core.errors import LtdsError
+from ltds.core.errors import DataError, LtdsError, expected
 
 
 @contextmanager
@@ -35,6 +35,16 @@ def atomic(path: Path, size: int | None = None) -> Iterator[IO[bytes]]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def require_writable(folder: Path) -> None:
+    """Raise unless files can be written into a folder, which need not exist yet: to be asked before long work."""
+    there = next(path for path in (folder, *folder.parents) if os.path.exists(path))
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        return
+    got = f"no permission to write in '{there}'" if there.is_dir() else f"the file '{there}'"
+    rule, remedy = "a folder that can be written to", "Choose a place where you may write."
+    raise DataError(expected(f"'{folder}'", rule, got, remedy))
 
 
 def _part_of(path: Path) -> Path:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from ltds.core.captioned_grid import COLUMNS, GridPicture, draw_captioned
 from ltds.core.errors import DataError, expected
-from ltds.core.files import atomic, write_text
+from ltds.core.files import atomic, require_writable, write_text
 from ltds.core.text import path_cell, printable
 from ltds.data.decode import decoded
 from ltds.engine.predict_files import FilePredictions, PredictedFile
@@ -24,10 +24,16 @@ SIDE = 128
 
 
 def check_output(file: Path) -> None:
-    """Raise a DataError unless the ending names a format."""
+    """Raise a DataError unless the ending names a format and the file can be written."""
+    if file.is_dir():
+        raise DataError(
+            expected(f"'{file}'", "a file to write", "a folder", "Name a file in it."),
+            arguments=[f"out={file / 'predictions.csv'}"],
+        )
     if file.suffix.lower() not in WRITERS:
         remedy = "Choose the ending by what you need: a table, a line of JSON for each image, or a picture."
         raise DataError(expected(f"'{file}'", "a file .csv, .jsonl or .png", f"'{file.suffix}'", remedy))
+    require_writable(file.parent)
 
 
 def write_predictions(predictions: FilePredictions, file: Path, index: TrainingIndex | None = None) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +14,17 @@ from typing import Any
 import pytest
 import torch
 
+import ltds
 from ltds.core.errors import DataError
+from ltds.data.manifest import Manifest
+from ltds.engine import other_data, use
+from ltds.engine.loop import train
 from ltds.engine.model import ImagePrediction
 from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
 from ltds.engine.prediction_files import write_predictions
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.engine.training_index import NearestImage
+from toy import recorded, toy_session
 
 
 def test_a_model_of_features_is_refused_before_any_file_is_read() -> None:
@@ -87,3 +94,40 @@ def test_no_path_in_a_table_is_a_formula(tmp_path: Path) -> None:
     first = rows[0]
     assert [first[f"nearest_1_{name}"] for name in ("path", "class", "domain")] == ["./=2+5.png", "-cat", "+site"]
     assert (first["label"], first["class_1"]) == ("-cat", "-cat"), "classes keep their names"
+
+
+def test_a_file_that_cannot_be_written_is_noticed_before_predicting(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = toy_session(toy)
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    image = toy.root / toy.paths[int(toy.rows("test")[0])]
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "file").write_text("mine")
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    may = os.access  # root may write anywhere
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) not in (closed, run.path) and may(path, mode))
+    monkeypatch.setattr(use, "predict_files", lambda *_, **__: pytest.fail("predicted first"))
+    monkeypatch.setattr(other_data, "predict_files", lambda *_, **__: pytest.fail("predicted first"))
+    for out, got in (
+        (tmp_path / "folder.csv", "a file to write, but got a folder. Name a file in it."),
+        (closed, "a file to write, but got a folder. Name a file in it."),
+        (
+            tmp_path / "file" / "p.csv",
+            f"to be a folder that can be written to, but got the file '{tmp_path / 'file'}'.",
+        ),
+        (closed / "new" / "p.csv", f"a folder that can be written to, but got no permission to write in '{closed}'."),
+    ):
+        with pytest.raises(DataError, match=re.escape(got)):
+            ltds.predict(run.path, image, out=out)
+    for place, got in (
+        (tmp_path / "file", f"the file '{tmp_path / 'file'}'"),
+        (closed / "new", f"no permission to write in '{closed}'"),
+        (None, f"no permission to write in '{run.path}'"),
+    ):
+        with pytest.raises(DataError, match=re.escape(f"a folder that can be written to, but got {got}.")):
+            ltds.evaluate(run.path, data=toy, split="test", out=place)
+    assert not any(closed.iterdir()), "nothing was made on the way"
+    assert (tmp_path / "file").read_text() == "mine"
