@@ -314,7 +314,10 @@ def test_about_is_json_for_every_threshold(model: ltds.Model, threshold: float, 
     assert json.loads(body, parse_constant=pytest.fail)["threshold"] == said
 
 
-def test_a_dataset_without_nearest_images_is_refused(model: ltds.Model, toy: Manifest) -> None:
+def test_a_dataset_without_nearest_images_is_refused(
+    model: ltds.Model, toy: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PredictionServer, "serve_forever", lambda self: None)
     with pytest.raises(ConfigError, match=r"argument 'data' only where .* but got it with nearest=0") as refused:
         serve(model, port=0, nearest=0, data=toy.root)
     assert refused.value.arguments == ("nearest=3",)
