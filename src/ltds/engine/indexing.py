@@ -19,6 +19,7 @@ from torch import Tensor
 
 from ltds.core.errors import CheckpointError, DataError, LtdsWarning
 from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import NEAREST_FILE
 from ltds.data.build.source import LINK
 from ltds.data.decode import decoded
 from ltds.data.features import FeatureVectors
@@ -116,8 +117,8 @@ def _missing(place: str, *, given: bool) -> CheckpointError:
     if given:
         why = f"'{place}' has no manifest.json"
     return CheckpointError(
-        f"Expected the features of the model's training images ({FILE}) next to it, or its dataset to compute them "
-        f"from, but got neither: {why}. Name the folder of the built "
+        f"Expected the features of the model's training images ({NEAREST_FILE}) next to it, or its dataset to compute "
+        f"them from, but got neither: {why}. Name the folder of the built "
         "dataset, the one with manifest.json (a folder of images is not enough), or export the run again with the "
         "argument nearest=True where the dataset is.",
         arguments=["data"],

@@ -18,6 +18,7 @@ import numpy as np
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.files import write_json, write_text
 from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import EVALUATIONS_FOLDER
 from ltds.core.text import is_utf8, path_cell, printable
 from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest
@@ -175,7 +176,7 @@ def evaluation_folder(model: Path, metrics: dict[str, Any]) -> Path:
     same evaluation goes to the same folder again.
     """
     data = metrics["data"]
-    folder = model / "evaluations" / (re.sub(r"[^\w.-]+", "-", data["name"]).strip(".-") or "data")
+    folder = model / EVALUATIONS_FOLDER / (re.sub(r"[^\w.-]+", "-", data["name"]).strip(".-") or "data")
     if not (folder / FILE).is_file() or _is_same(folder / FILE, data):
         return folder
     images = hashlib.sha256(f"{data['checksum']} {data['content']}".encode()).hexdigest()

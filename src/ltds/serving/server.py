@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.errors import ConfigError, LtdsError, expected
-from ltds.core.progress import SILENT, Progress
+from ltds.core.progress import SILENT, Progress, Say
 from ltds.data.manifest import Manifest
 from ltds.engine.load import load_model
 from ltds.engine.model import Model

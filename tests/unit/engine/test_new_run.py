@@ -114,7 +114,7 @@ def test_what_is_chosen_on_validation_images_needs_some_of_known_classes(
     with pytest.raises(ConfigError, match=message):
         cells_of(Grid(data="toy", methods=("crt", method), settings=settings), tmp_path, lambda _: none)
     assert not any(tmp_path.iterdir())
-    check_new_run_on(none, toy_config(toy))
+    check_new_run_on(none, toy_config(toy, "ncm"))
 
 
 @pytest.mark.parametrize("estimate", ["none", "one"])
