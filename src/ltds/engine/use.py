@@ -10,6 +10,7 @@ from typing import Any
 from ltds.core.errors import ConfigError
 from ltds.core.files import require_writable
 from ltds.core.progress import SILENT, Progress
+from ltds.core.runs import EVALUATIONS_FOLDER
 from ltds.data.datasets.raw import open_or_preview
 from ltds.data.manifest import Manifest
 from ltds.engine.export import ExportFormat, ExportResult
@@ -136,7 +137,7 @@ def evaluate_elsewhere(
     """
     manifest = open_or_preview(data, progress)
     loaded = load_model(model, device=device, trust=trust)
-    require_writable(Path(model) / "evaluations" if out is None else Path(out))
+    require_writable(Path(model) / EVALUATIONS_FOLDER if out is None else Path(out))
     metrics, judged, predictions = evaluate_on(loaded, manifest, split=split, batch_size=batch_size, progress=progress)
     folder = evaluation_folder(Path(model), metrics) if out is None else Path(out)
     write_evaluation(folder, metrics, judged)
