@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ltds.core.config import parse
-from ltds.core.errors import ConfigError, DataError
+from ltds.core.errors import ConfigError
 from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.settings import Augmentation
-from ltds.engine.trainable import has_known_validation, require_validation
+from ltds.engine.trainable import require_known_validation, require_validation
 from ltds.nn.mixstyle import MixStyleSettings, require_learning_stages
 
 
@@ -45,10 +45,6 @@ def check_new_run_on(manifest: Manifest, config: RunConfig) -> None:
             "data.cached_variants=4, for example, for three augmented variants of each training image."
         )
     require_validation(config, manifest)
-    patience = config.schedule.patience
-    if patience and not has_known_validation(manifest, manifest.task(data.held_out or None)):
-        raise DataError(
-            f"Expected validation images of known classes in the source domains for schedule.patience={patience}, "
-            "which ends a phase by their accuracy, but got none. Mark some training images with the split 'val' in "
-            "manifest.csv, or leave schedule.patience out."
-        )
+    if patience := config.schedule.patience:
+        purpose = f"schedule.patience={patience}, which ends a phase by their accuracy"
+        require_known_validation(config, manifest, purpose, "leave schedule.patience out")

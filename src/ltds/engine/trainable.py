@@ -42,13 +42,17 @@ def has_known_validation(manifest: Manifest, task: Task) -> bool:
 def require_validation(config: RunConfig, manifest: Manifest) -> None:
     """Refuse settings that choose something on validation images, if there are none of known classes."""
     if config.method_entry.method.needs_validation(config.method):
-        what, chosen, instead = f"method '{config.method_name}'", "a setting", "another method"
+        purpose = f"method '{config.method_name}', which chooses a setting on them"
+        require_known_validation(config, manifest, purpose, "use another method")
     elif config.averaging.name == "swad":
-        what, chosen, instead = "averaging.name=swad", "its window", "averaging.name=ema"
-    else:
-        return
+        purpose = "averaging.name=swad, which chooses its window on them"
+        require_known_validation(config, manifest, purpose, "use averaging.name=ema")
+
+
+def require_known_validation(config: RunConfig, manifest: Manifest, purpose: str, instead: str) -> None:
+    """Raise if there are no validation images of known classes, which something in the settings needs."""
     if not has_known_validation(manifest, manifest.task(config.data.held_out or None)):
         raise DataError(
-            f"Expected validation images of known classes in the source domains for {what}, which chooses {chosen} on "
-            f"them, but got none. Mark some training images with the split 'val' in manifest.csv, or use {instead}."
+            f"Expected validation images of known classes in the source domains for {purpose}, but got none. Mark some "
+            f"training images with the split 'val' in manifest.csv, or {instead}."
         )
