@@ -1,61 +1,25 @@
-"""Backbones that compute in bfloat16 while everything around them stays float32."""
+"""The precision in which backbones compute, while everything around them stays float32."""
 
 from __future__ import annotations
 
-import threading
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
+from torch import nn
 
-from ltds.nn.networks import backbones_of
+if TYPE_CHECKING:
+    from ltds.nn.autocast import BackboneAutocast
 
 Precision = Literal["float32", "bfloat16"]
 _ATTRIBUTE = "_backbone_autocast"
-
-
-class BackboneAutocast:
-    """Runs the backbones of a method under autocast: products in bfloat16, features out in float32.
-
-    Weights, their gradients and the optimizer stay float32; so do losses, statistics and prototypes, which see features
-    only. Hooks, and not a new `forward`, so that a copy of the method has its own.
-    """
-
-    def __init__(self, method: nn.Module) -> None:
-        self._entered: dict[int, list[torch.autocast]] = {}  # by thread: autocast belongs to one
-        self._hooks: list[RemovableHandle] = []
-        for backbone in backbones_of(method).values():
-            self._hooks.append(backbone.register_forward_pre_hook(self.enter))
-            self._hooks.append(backbone.register_forward_hook(self.leave, always_call=True))
-        setattr(method, _ATTRIBUTE, self)
-
-    def remove(self, method: nn.Module) -> None:
-        for hook in self._hooks:
-            hook.remove()
-        delattr(method, _ATTRIBUTE)
-
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def enter(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        device = next((x.device.type for x in arguments if isinstance(x, Tensor)), "cpu")
-        # Its cache of cast weights would outlive an inner step, which uses other weights.
-        context = torch.autocast(device, torch.bfloat16, cache_enabled=False)
-        self._entered.setdefault(threading.get_ident(), []).append(context)
-        context.__enter__()  # type: ignore[no-untyped-call]
-
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def leave(self, module: nn.Module, arguments: tuple[Any, ...], output: Any) -> Any:
-        contexts = self._entered[threading.get_ident()]
-        contexts.pop().__exit__(None, None, None)
-        if not contexts:
-            del self._entered[threading.get_ident()]
-        return output.float() if isinstance(output, Tensor) else output
 
 
 def compute_in(precision: Precision, method: nn.Module) -> None:
     """Let the backbones of a method compute in this precision from now on."""
     before: BackboneAutocast | None = getattr(method, _ATTRIBUTE, None)
     if precision == "bfloat16" and before is None:
-        BackboneAutocast(method)
+        from ltds.nn.autocast import BackboneAutocast
+
+        setattr(method, _ATTRIBUTE, BackboneAutocast(method))
     elif precision == "float32" and before is not None:
-        before.remove(method)
+        before.remove()
+        delattr(method, _ATTRIBUTE)
