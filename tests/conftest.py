@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch
 
+from ltds.cli.main import run as run_command
 from ltds.data.manifest import Manifest
 from toy import write_dataset
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 torch.set_num_threads(1)  # several tests run at once, and two threads on small tensors only get in each other's way
 
@@ -15,3 +23,22 @@ torch.set_num_threads(1)  # several tests run at once, and two threads on small 
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
     """Six classes, three domains, two splits of the tail: small enough to train in a second."""
     return write_dataset(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """The command line in this process, which saves importing torch a hundred times."""
+
+    def call(*words: str, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["ltds", *words])
+        capfd.readouterr()
+        code: object = 0
+        try:
+            run_command()
+        except SystemExit as stop:
+            code = stop.code
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(words, code or 0, out, err)  # type: ignore[call-overload, no-any-return]
+
+    return call

@@ -1,4 +1,7 @@
-"""The command line as people use it: real processes, exit codes, sentences."""
+"""The command line as people use it: exit codes, sentences, what is printed where.
+
+Real processes where the process itself matters; elsewhere the fixture `command`, because each process loads torch anew.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,18 +21,20 @@ from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.methods.registry import METHODS
 
+Command = Callable[..., subprocess.CompletedProcess[str]]
 QUICK = [
     *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch_size=8", "--set", "run.threads=1"),
     *("--set", "schedule.epochs=2", "--set", "schedule.steps_per_epoch=2"),
 ]
 
 
-def command(*words: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def process(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
     code = "from ltds.cli.main import run; run()"
     return subprocess.run(
         [sys.executable, "-c", code, *words],
         cwd=cwd,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})},
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=240,
@@ -44,15 +50,15 @@ def refused(done: subprocess.CompletedProcess[str], *texts: str) -> None:
 
 
 def test_version_help_and_methods(tmp_path: Path) -> None:
-    assert command("--version", cwd=tmp_path).stdout == f"ltds {ltds.__version__}\n"
-    text = command("--help", cwd=tmp_path).stdout
+    assert process("--version", cwd=tmp_path).stdout == f"ltds {ltds.__version__}\n"
+    text = process("--help", cwd=tmp_path).stdout
     for verb in ("demo", "data", "train", "evaluate", "report", "methods"):
         assert verb in text
-    listing = command("methods", cwd=tmp_path).stdout
+    listing = process("methods", cwd=tmp_path).stdout
     assert all(name in listing and entry.summary[:30] in listing for name, entry in METHODS.items())
 
 
-def test_train_evaluate_report(toy: Manifest, tmp_path: Path) -> None:
+def test_train_evaluate_report(toy: Manifest, tmp_path: Path, command: Command) -> None:
     for method in ("agg", "dc"):
         words = [str(toy.root), "--method", method, "--held-out", "wax", "--out", f"runs/{method}"]
         done = command("train", *words, *QUICK, "--set", "optimizer.lr=0.05", cwd=tmp_path)
@@ -79,7 +85,9 @@ def test_train_evaluate_report(toy: Manifest, tmp_path: Path) -> None:
     refused(command("report", "runs", "--out", "r.docx", cwd=tmp_path), ".html, .md, .csv, .tex or .json", "r.docx")
 
 
-def test_an_interrupted_run_is_resumed_and_a_finished_one_left_alone(toy: Manifest, tmp_path: Path) -> None:
+def test_an_interrupted_run_is_resumed_and_a_finished_one_left_alone(
+    toy: Manifest, tmp_path: Path, command: Command
+) -> None:
     words = [str(toy.root), "--held-out", "wax", "--out", "run"]
     assert command("train", *words, *QUICK, cwd=tmp_path).returncode == 0
     refused(command("train", *words, *QUICK, cwd=tmp_path), "ltds train --resume run")
@@ -87,18 +95,18 @@ def test_an_interrupted_run_is_resumed_and_a_finished_one_left_alone(toy: Manife
     (tmp_path / "run" / "DONE").unlink()
     assert command("train", "--resume", "run", cwd=tmp_path).returncode == 0
     assert (tmp_path / "run" / "DONE").is_file()
-    refused(command("train", "--resume", "run", "--method", "dc", cwd=tmp_path), "'resume' alone", "--out FOLDER")
     repeated = command("train", "--config", "run/config.toml", "--out", "again", cwd=tmp_path)
     assert repeated.returncode == 0, repeated.stderr
     first, second = (RunDirectory(tmp_path / name) for name in ("run", "again"))
     assert first.read_metrics() == second.read_metrics()
 
 
-def test_quiet_prints_results_only(toy: Manifest, tmp_path: Path) -> None:
-    done = command("-q", "train", str(toy.root), "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
+def test_a_quiet_process_prints_results_only_and_one_that_refuses_exits_with_2(toy: Manifest, tmp_path: Path) -> None:
+    done = process("-q", "train", str(toy.root), "--held-out", "wax", "--out", "run", *QUICK, cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr == ""
     assert "Acc-U" in done.stdout
+    refused(process("train", "--resume", "run", "--method", "dc", cwd=tmp_path), "'resume' alone", "--out FOLDER")
 
 
 def test_a_fault_of_ours_exits_with_1_and_shows_the_traceback(tmp_path: Path) -> None:
@@ -112,7 +120,7 @@ def test_a_fault_of_ours_exits_with_1_and_shows_the_traceback(tmp_path: Path) ->
     assert "this is a fault in ltds" in done.stderr
 
 
-def test_data_build_info_show(tmp_path: Path) -> None:
+def test_data_build_info_show(tmp_path: Path, command: Command) -> None:
     small = ["--set", "n_max=6", "--set", "n_min=2", "--set", "val_per_pair=1", "--set", "test_per_pair=1"]
     done = command("data", "build", "bestiary", "--out", "b", *small, "--set", "size=16", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -132,9 +140,11 @@ def test_data_build_info_show(tmp_path: Path) -> None:
     refused(command("data", "build", "bestiary", "--set", "sise=3", cwd=tmp_path), "Did you mean 'size'?")
 
 
-@pytest.mark.parametrize("folder", ["made"])
-def test_the_embedded_dataset_is_built_where_ltds_data_says(tmp_path: Path, folder: str) -> None:
+def test_the_embedded_dataset_is_built_where_ltds_data_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.setenv("LTDS_DATA", str(tmp_path / "made"))
     small = ["--set", "n_max=4", "--set", "n_min=2", "--set", "val_per_pair=1", "--set", "test_per_pair=1"]
-    done = command("data", "build", "bestiary", *small, cwd=tmp_path, env={"LTDS_DATA": str(tmp_path / folder)})
+    done = command("data", "build", "bestiary", *small)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / folder / "bestiary" / "manifest.json").is_file()
+    assert (tmp_path / "made" / "bestiary" / "manifest.json").is_file()

@@ -22,6 +22,8 @@ from ltds.engine.config import resolve
 from ltds.engine.start import create_run
 from ltds.evaluation.table import PredictionTable
 
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
 
 def options(toy: Manifest, out: Path, epochs: int = 3, methods: str = "agg,dc") -> list[str]:
     settings = [
@@ -34,12 +36,6 @@ def options(toy: Manifest, out: Path, epochs: int = 3, methods: str = "agg,dc") 
     given = [f"--set={setting}" for setting in [*settings, f"schedule.epochs={epochs}"]]
     where = ["--data", str(toy.root), "--held-out", "wax", "--seeds", "0", "--methods", methods, "--out", str(out)]
     return ["benchmark", *where, "--jobs", "2", *given]
-
-
-def ltds(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from ltds.cli.main import run; run()", *words], capture_output=True, text=True
-    )
 
 
 def start(*words: str) -> subprocess.Popen[bytes]:
@@ -70,30 +66,32 @@ def steps(run: RunDirectory) -> list[int]:
 def straight(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A benchmark of two cells of 60 epochs that nobody disturbed."""
     out = tmp_path_factory.mktemp("straight")
-    done = ltds(*options(toy, out, epochs=60))
-    assert done.returncode == 0, done.stderr
+    assert start(*options(toy, out, epochs=60)).wait() == 0
     return out
 
 
-def assert_as_undisturbed(out: Path, straight: Path) -> None:
-    assert runs(out).keys() == runs(straight).keys()
+def assert_as_undisturbed(out: Path, straight: Path, cells: int) -> None:
+    assert len(runs(out)) == cells
     for name, run in runs(out).items():
         assert run.done
         assert steps(run) == list(range(1, 121))
         np.testing.assert_array_equal(logits(run), logits(RunDirectory(straight / "runs" / name)))
 
 
-def test_a_killed_runner_goes_on_and_leaves_nobody_behind(toy: Manifest, tmp_path: Path, straight: Path) -> None:
-    runner = start(*options(toy, tmp_path, epochs=60))
-    wait_for(lambda: len(list(tmp_path.glob("runs/*/checkpoints/last.safetensors"))) == 2)
+def test_a_killed_runner_goes_on_and_leaves_nobody_behind(
+    toy: Manifest, tmp_path: Path, straight: Path, command: Command
+) -> None:
+    words = options(toy, tmp_path, epochs=60, methods="dc")
+    runner = start(*words)
+    wait_for(lambda: any(tmp_path.glob("runs/*/checkpoints/last.safetensors")))
     runner.send_signal(signal.SIGKILL)
     runner.wait()
-    before = [run.done for run in runs(tmp_path).values()]
-    done = ltds(*options(toy, tmp_path, epochs=60))
+    (run,) = runs(tmp_path).values()
+    assert not run.done, "the runner was killed too late to show anything"
+    done = command(*words)
     assert done.returncode == 0, done.stderr
     assert "FAILED" not in done.stderr
-    assert not all(before), "the runner was killed too late to show anything"
-    assert_as_undisturbed(tmp_path, straight)
+    assert_as_undisturbed(tmp_path, straight, cells=1)
 
 
 def test_a_killed_worker_is_replaced(toy: Manifest, tmp_path: Path, straight: Path) -> None:
@@ -102,7 +100,7 @@ def test_a_killed_worker_is_replaced(toy: Manifest, tmp_path: Path, straight: Pa
     victim = workers(runner.pid)[0]
     os.kill(victim, signal.SIGKILL)
     assert runner.wait(timeout=480) == 0
-    assert_as_undisturbed(tmp_path, straight)
+    assert_as_undisturbed(tmp_path, straight, cells=2)
 
 
 def workers(runner: int) -> list[int]:
@@ -114,10 +112,13 @@ def workers(runner: int) -> list[int]:
     return [child for child in processes if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
-def test_finished_cells_are_not_repeated_and_failures_stop_nobody(toy: Manifest, tmp_path: Path) -> None:
+def test_finished_cells_are_not_repeated_and_failures_stop_nobody(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
     data = tmp_path / "data"
     words = options(toy, tmp_path, methods="agg,failing_method:Failing")
-    environment = {**os.environ, "PYTHONPATH": str(data)}
+    monkeypatch.setenv("PYTHONPATH", str(data))  # for the processes that train
+    monkeypatch.syspath_prepend(data)
     data.mkdir()
     (data / "failing_method.py").write_text(
         "from ltds.methods.agg import Agg\n"
@@ -129,11 +130,7 @@ def test_finished_cells_are_not_repeated_and_failures_stop_nobody(toy: Manifest,
         "        return super().loss(batch, clock)\n"
     )
 
-    def again(*more: str) -> subprocess.CompletedProcess[str]:
-        code = [sys.executable, "-c", "from ltds.cli.main import run; run()", *words, *more]
-        return subprocess.run(code, capture_output=True, text=True, env=environment)
-
-    first = again()
+    first = command(*words)
     assert first.returncode == 1
     assert "RuntimeError: the well is dry" in first.stderr
     assert "1 of 2 runs failed. Try them again with --retry-failed." in first.stderr
@@ -143,11 +140,11 @@ def test_finished_cells_are_not_repeated_and_failures_stop_nobody(toy: Manifest,
     assert json.loads(failing.failed_file.read_text())["traceback"].startswith("Traceback")
     finished = agg.done_file.stat().st_mtime_ns
 
-    second = again()  # a failed cell is left alone
+    second = command(*words)  # a failed cell is left alone
     assert (second.returncode, len(failing.read_journal())) == (1, 3)
 
     (data / "failing_method.py").write_text("from ltds.methods.agg import Agg\nclass Failing(Agg):\n    'Mended.'\n")
-    third = again("--retry-failed")
+    third = command(*words, "--retry-failed")
     assert third.returncode == 0, third.stderr
     assert failing.done
     assert failing.failure() is None
@@ -155,8 +152,10 @@ def test_finished_cells_are_not_repeated_and_failures_stop_nobody(toy: Manifest,
     assert agg.done_file.stat().st_mtime_ns == finished
 
 
-def test_a_first_phase_is_trained_once_with_the_results_of_training_it_twice(toy: Manifest, tmp_path: Path) -> None:
-    done = ltds(*options(toy, tmp_path / "both", methods="crt,agg"))
+def test_a_first_phase_is_trained_once_with_the_results_of_training_it_twice(
+    toy: Manifest, tmp_path: Path, command: Command
+) -> None:
+    done = command(*options(toy, tmp_path / "both", methods="crt,agg"))
     assert done.returncode == 0, done.stderr
     agg, behind = runs(tmp_path / "both").values()
     alone = RunDirectory(tmp_path / "alone")
@@ -167,12 +166,12 @@ def test_a_first_phase_is_trained_once_with_the_results_of_training_it_twice(toy
     assert behind.best_checkpoint.read_bytes() == alone.best_checkpoint.read_bytes()
 
 
-def test_status_from_another_shell(straight: Path, tmp_path: Path) -> None:
-    shown = ltds("benchmark", "--status", str(straight))
+def test_status(straight: Path, tmp_path: Path, command: Command) -> None:
+    shown = command("benchmark", "--status", str(straight))
     assert shown.returncode == 0, shown.stderr
     assert "2 done" in shown.stdout
     assert {line.split()[1] for line in shown.stdout.splitlines() if line.startswith("│")} == {"agg", "dc"}
-    wrong = ltds("benchmark", "--status", str(tmp_path))
+    wrong = command("benchmark", "--status", str(tmp_path))
     assert wrong.returncode == 2
     assert "Expected" in wrong.stderr
 
@@ -206,10 +205,10 @@ def test_a_run_without_a_sign_of_life_counts_as_stopped(straight: Path, tmp_path
     assert cell_status(moved, now=last + 1000).state == "stopped"
 
 
-def test_mistakes_on_the_command_line(toy: Manifest) -> None:
-    nothing = ltds("benchmark")
+def test_mistakes_on_the_command_line(toy: Manifest, command: Command) -> None:
+    nothing = command("benchmark")
     assert (nothing.returncode, "Expected a grid file" in nothing.stderr) == (2, True)
-    words = ltds("benchmark", "--data", str(toy.root), "--methods", "agg", "--seeds", "zero")
+    words = command("benchmark", "--data", str(toy.root), "--methods", "agg", "--seeds", "zero")
     assert (words.returncode, "'zero'" in words.stderr) == (2, True)
 
 
