@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
+from command_line import Command
 from ltds.cli.main import run as run_command
 from ltds.data.manifest import Manifest
 from toy import write_dataset
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 torch.set_num_threads(1)  # several tests run at once, and two threads on small tensors only get in each other's way
 

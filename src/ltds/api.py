@@ -157,8 +157,16 @@ def evaluate(
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
     if data is not None:
-        options = (out, split, batch_size, device, trust, progress)
-        return evaluate_with_page(directory.path, data, *options).metrics
+        return evaluate_with_page(
+            directory.path,
+            data,
+            out=out,
+            split=split,
+            batch_size=batch_size,
+            device=device,
+            trust=trust,
+            progress=progress,
+        ).metrics
     if out is not None or split != "all" or batch_size != BATCH_SIZE or device != "auto" or tuple(trust):
         raise ConfigError(
             "Expected arguments 'out', 'split', 'batch_size', 'device' and 'trust' only with 'data', but got one "
@@ -175,6 +183,7 @@ def evaluate(
 def evaluate_with_page(
     model: str | Path,
     data: str | Path | Manifest,
+    *,
     out: str | Path | None,
     split: EvaluatedSplit,
     batch_size: int,

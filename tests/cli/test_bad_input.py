@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from test_commands import QUICK, refused
 
+from command_line import QUICK, Command, refused
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture

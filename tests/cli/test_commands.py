@@ -10,22 +10,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 import ltds
+from command_line import QUICK, Command, refused
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.methods.registry import METHODS
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
-QUICK = [
-    *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch_size=8", "--set", "run.threads=1"),
-    *("--set", "schedule.epochs=2", "--set", "schedule.steps_per_epoch=2"),
-]
 
 
 def process(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -39,14 +33,6 @@ def process(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=240,
     )
-
-
-def refused(done: subprocess.CompletedProcess[str], *texts: str) -> None:
-    """A user error: exit code 2, a sentence, no traceback."""
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    for text in texts:
-        assert text in done.stderr
 
 
 def test_version_help_and_methods(tmp_path: Path) -> None:

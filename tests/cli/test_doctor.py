@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import ltds
-from conftest import Command
+from command_line import Command
 from ltds.core.installation import Extra, extras, installed_version
 from ltds.core.processor import cores, processor_name
 

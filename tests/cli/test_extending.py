@@ -5,19 +5,17 @@ from __future__ import annotations
 import importlib
 import math
 import re
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
-from test_commands import QUICK, refused
 
 import ltds
+from command_line import QUICK, Command, refused
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 CRITERION = "method.criterion=mine:focal"
 OUTSIDE = '''
 import shutil

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_commands import QUICK
 
+from command_line import QUICK, Command
 from ltds.data.manifest import Manifest
 from ltds.engine import tensorboard
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_a_run_with_events_and_its_figures(toy: Manifest, tmp_path: Path, command: Command) -> None:

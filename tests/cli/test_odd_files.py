@@ -6,15 +6,14 @@ import gzip
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from pydantic import ValidationError
-from test_commands import QUICK, refused
 
+from command_line import QUICK, Command, refused
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.text import inert
 from ltds.data.datasets.lists import ListsConfig
@@ -23,7 +22,6 @@ from ltds.data.stylelist import read_style_list
 from ltds.semantics.word_vectors import read_vectors
 from toy import toy_session, write_dataset
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 
 

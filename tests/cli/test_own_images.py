@@ -6,15 +6,13 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from test_commands import refused
 
+from command_line import Command, refused
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
@@ -22,7 +20,6 @@ from ltds.engine import start
 from ltds.planning import begin
 from ltds.planning.check import run as check_module
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 SHORT = [
     *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch_size=4", "--set", "run.threads=1"),
     *("--set", "schedule.epochs=1", "--set", "schedule.steps_per_epoch=2", "--device", "cpu"),
@@ -190,18 +187,24 @@ def test_a_model_is_not_evaluated_on_images_that_it_was_trained_on(
     words = ["train", "my photos", "--held-out", "site 1", "--method", "agg", "--out", "run", *SHORT]
     assert command(*words).returncode == 0
     seen = 7 * 2 - len(trained_on(tmp_path).rows("test", "site 0"))
-    done = command("evaluate", "run", "--data", "my photos")
-    refused(done, f"but it has seen {seen} of the 28 images of 'my photos'")
+    for site in ("site 0", "site 1"):
+        (tmp_path / f"only {site}").mkdir()
+        (tmp_path / f"only {site}" / site).symlink_to(photos / site)
+    done = command("evaluate", "run", "--data", "only site 0")
+    refused(done, f"but it has seen {seen} of the 14 images of 'only site 0'")
     built = RunDirectory(tmp_path / "run").read_config()["data"]["root"]
     hint = f"--data {shlex.quote(built)} --split test"
     assert f"Give it as: {hint}\n" in done.stderr
     assert command("evaluate", "run", *shlex.split(hint)).returncode == 0
-    for site, code in (("site 0", 2), ("site 1", 0)):  # the held-out site is new to the model
-        (tmp_path / f"only {site}").mkdir()
-        (tmp_path / f"only {site}" / site).symlink_to(photos / site)
-        assert command("evaluate", "run", "--data", f"only {site}").returncode == code
+    left_out = f"Left out, because the model has seen them in training: {seen} images"
+    done = command("evaluate", "run", "--data", "only site 1")  # the held-out site is new to the model
+    assert (done.returncode, "Left out" in done.stderr) == (0, False)
+    done = command("evaluate", "run", "--data", "my photos", "--out", "both")
+    assert (done.returncode, left_out in done.stderr) == (0, True)
+    page = (tmp_path / "both" / "report.html").read_text()
+    assert f"; {seen} were seen in training and are left out." in page
     (tmp_path / "run" / "seen.npy").unlink()  # as in a run of an earlier version
-    refused(command("evaluate", "run", "--data", "my photos"), f"but it has seen {seen} of the 28 images")
+    assert left_out in command("evaluate", "run", "--data", "my photos").stderr
     shutil.rmtree(built)
     done = command("evaluate", "run", "--data", "my photos")
     assert done.returncode == 0, "what was trained on is not known any more"

@@ -10,21 +10,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from test_commands import refused
 
+from command_line import Command, refused
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import StyledImage, missing_styles, write_style_list
 from ltds.semantics.archive import read_provenance
 from ltds.semantics.embeddings import ClassEmbeddings
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_commands import QUICK, refused
 
 import ltds
+from command_line import QUICK, Command, refused
 from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.core.trust import code_needed, module_of, require_trust
@@ -20,7 +19,6 @@ from ltds.engine.loop import train
 from ltds.engine.start import create_run
 from toy import recorded, toy_config, toy_session
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 NAMES = ["method.name", "method.criterion.name", "backbone.name"]
 STRANGER = """
 from pathlib import Path

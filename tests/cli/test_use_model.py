@@ -17,7 +17,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import ltds
-from conftest import Command
+from command_line import Command
 from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest

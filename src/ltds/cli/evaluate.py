@@ -67,8 +67,18 @@ def evaluate(
 
     if len(runs) != 1:
         raise ConfigError(f"Expected one run or model for another dataset, but got {len(runs)}. Name one.")
-    chosen = cast("EvaluatedSplit", split)
-    _show(evaluate_with_page(runs[0], data, out, chosen, batch_size, device, trust or (), SCREEN))
+    _show(
+        evaluate_with_page(
+            runs[0],
+            data,
+            out=out,
+            split=cast("EvaluatedSplit", split),
+            batch_size=batch_size,
+            device=device,
+            trust=trust or (),
+            progress=SCREEN,
+        )
+    )
 
 
 def _again(runs: list[Path]) -> None:
@@ -131,6 +141,8 @@ def _remarks(metrics: dict[str, Any]) -> list[str]:
         if threshold is None
         else f"An image is called 'unknown' if its score is below {threshold:.4g}. The rule: {unknown['rule']}.",
     ]
+    if seen := metrics["data"]["seen_in_training"]:
+        lines.append(f"Left out, because the model has seen them in training: {seen} image{'' if seen == 1 else 's'}")
     for key, words in (
         ("open", "Classes that the model does not know, so 'unknown' is the right answer"),
         ("missing", "Classes that the model knows, but that this dataset does not have"),

@@ -25,7 +25,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.class_matching import as_in_model, match_classes
 from ltds.engine.model import Model
 from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
-from ltds.engine.seen_images import refuse_training_images
+from ltds.engine.seen_images import leave_out_seen
 
 FILE = "evaluation.json"
 FORMAT = 1
@@ -69,7 +69,7 @@ def evaluate_on(
     trained = [name for c, name in enumerate(model.classes) if c not in model.task.open_classes]
     names = as_in_model(manifest.classes, trained)
     classes = match_classes(manifest.name, names, trained)
-    rows = _rows_to_evaluate(model, manifest, split)
+    rows, seen = _rows_to_evaluate(model, manifest, split)
     row_of = {manifest.root / manifest.paths[row]: row for row in rows}
     files = [manifest.root / manifest.paths[row] for row in rows]
     predictions = predict_files(model, files, top=1, batch_size=batch_size, progress=progress)
@@ -78,7 +78,7 @@ def evaluate_on(
     unknown = model.record.unknown
     metrics = {
         "format": FORMAT,
-        "data": _described(manifest, split, len(judged), len(predictions.skipped)),
+        "data": _described(manifest, split, len(judged), len(predictions.skipped), seen),
         "unknown": {"threshold": unknown.threshold, "rule": unknown.rule, "split": unknown.split},
         "classes": classes,
         **_metrics(judged, manifest.domains, names),
@@ -95,8 +95,8 @@ def _with_printable_names(manifest: Manifest) -> Manifest:
     return replace(manifest, name=printable(manifest.name), classes=classes, domains=domains)
 
 
-def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -> list[int]:
-    """The rows of the split, none of which the model may have seen in training."""
+def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -> tuple[list[int], int]:
+    """The rows of the split that the model has not seen in training, and how many more there are."""
     own = model.stored.trained_on(manifest)
     rows = _each_file_once(manifest) if split == "all" else manifest.test_rows(model.task.held_out if own else None)
     if not len(rows):
@@ -104,14 +104,15 @@ def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -
             f"Expected '{manifest.name}' to have images in the split 'test', but got none. Evaluate all images."
         )
     if not own:
-        refuse_training_images(model, manifest, [manifest.root / manifest.paths[row] for row in rows])
-    elif split == "all":
+        unseen = leave_out_seen(model, manifest, [int(row) for row in rows])
+        return unseen, len(rows) - len(unseen)
+    if split == "all":
         raise ConfigError(
             f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most of "
             "its images were trained on. Evaluate its test images only.",
             arguments=["split=test"],
         )
-    return [int(row) for row in rows]
+    return [int(row) for row in rows], 0
 
 
 def _each_file_once(manifest: Manifest) -> list[int]:
@@ -137,8 +138,8 @@ def _judge(item: PredictedFile, manifest: Manifest, row: int, names: Sequence[st
     )
 
 
-def _described(manifest: Manifest, split: EvaluatedSplit, images: int, skipped: int) -> dict[str, Any]:
-    """Which images were evaluated."""
+def _described(manifest: Manifest, split: EvaluatedSplit, images: int, skipped: int, seen: int) -> dict[str, Any]:
+    """Which images were evaluated. `skipped`: could not be read; `seen`: left out, because they were trained on."""
     return {
         "name": manifest.name,
         "checksum": manifest.checksum,
@@ -146,6 +147,7 @@ def _described(manifest: Manifest, split: EvaluatedSplit, images: int, skipped: 
         "split": split,
         "images": images,
         "skipped": skipped,
+        "seen_in_training": seen,
     }
 
 

@@ -64,8 +64,11 @@ def seen_by(model: Model) -> NDArray[np.uint64] | None:
     return None if model.stored.trained_on(manifest) is False else fingerprints(manifest, model.task)
 
 
-def refuse_training_images(model: Model, manifest: Manifest, files: Sequence[Path]) -> None:
-    """Refuse files of another dataset that are images the model has seen; warn where nobody can tell."""
+def leave_out_seen(model: Model, manifest: Manifest, rows: Sequence[int]) -> list[int]:
+    """The rows of another dataset whose images the model has not seen; warn where nobody can tell.
+
+    Refused where it has seen half of them: then this is the folder that it was trained on, taken by mistake.
+    """
     seen = seen_by(model)
     if seen is None:
         warnings.warn(
@@ -74,19 +77,21 @@ def refuse_training_images(model: Model, manifest: Manifest, files: Sequence[Pat
             LtdsWarning,
             stacklevel=2,
         )
-        return
-    repeated = np.array(files)[np.isin([_fingerprint(file) for file in files], seen)]
-    if len(repeated):
+        return list(rows)
+    files = [manifest.root / manifest.paths[row] for row in rows]
+    repeated = np.isin([_fingerprint(file) for file in files], seen)
+    if 2 * repeated.sum() >= len(rows):
         root = model.stored.config.data.root
         there = bool(root) and (Path(root) / "manifest.json").is_file()
-        of = f" of the dataset '{root}'" if there else ""
+        of, first = f" of the dataset '{root}'" if there else "", files[int(repeated.argmax())]
         raise ConfigError(
-            f"Expected images that the model has not seen in training, but it has seen {len(repeated)} of the "
-            f"{len(files)} images of '{manifest.name}', such as '{repeated[0]}': they are training or validation "
+            f"Expected images that the model has not seen in training, but it has seen {repeated.sum()} of the "
+            f"{len(files)} images of '{manifest.name}', such as '{first}': they are training or validation "
             f"images{of}, or copies of them. Evaluate the test images of the dataset that the model was trained on, or "
             "other images.",
             arguments=[f"data={root}", "split=test"] if there else ["data", "split=test"],
         )
+    return [row for row, known in zip(rows, repeated, strict=True) if not known]
 
 
 def _fingerprint(file: Path) -> np.uint64:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from command_line import Command
 from ltds.benchmark.status import CellStatus, cell_status, means, read_index, time_left
 from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
@@ -21,8 +22,6 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.engine.start import create_run
 from ltds.evaluation.table import PredictionTable
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def options(toy: Manifest, out: Path, epochs: int = 3, methods: str = "agg,dc") -> list[str]:

@@ -47,7 +47,7 @@ def test_the_training_images_are_no_other_dataset(
     assert (found["overall"]["known_images"], found["overall"]["open_images"]) == (len(images) - of_fox, of_fox)
 
 
-def test_copies_of_training_images_are_refused_by_their_content(toy: Manifest, tmp_path: Path) -> None:
+def test_copies_of_training_images_are_left_out_by_their_content(toy: Manifest, tmp_path: Path) -> None:
     moved = replace(toy, root=tmp_path / "moved")
     shutil.copytree(toy.root / "images", tmp_path / "data" / "images")
     session = toy_session(replace(toy, root=tmp_path / "data"))
@@ -60,8 +60,13 @@ def test_copies_of_training_images_are_refused_by_their_content(toy: Manifest, t
     for split in ("train", "val"):
         shutil.copy(moved.root / "images" / split / "oil" / "bee" / "0.png", photos / "site" / "bee" / f"{split}.png")
     for model in (run.path, tmp_path / "model"):
-        with pytest.raises(ConfigError, match=r"has seen 2 of the 20 images of 'images', such as '.*bee/train.png'"):
-            evaluate_elsewhere(model, photos)
+        result = evaluate_elsewhere(model, photos)
+        assert (result.metrics["data"]["images"], result.metrics["data"]["seen_in_training"]) == (18, 2)
+        assert not any(one.path.endswith(("train.png", "val.png")) for one in result.judged)
+    for image in [*(photos / "site").rglob("[0-9]*.png")][:16]:
+        image.unlink()
+    with pytest.raises(ConfigError, match=r"has seen 2 of the 4 images of 'images', such as '.*bee/train.png'"):
+        evaluate_elsewhere(run.path, photos)
     (tmp_path / "model" / "seen.npy").write_bytes(b"no array")
     with pytest.raises(CheckpointError, match=r"seen.npy' to tell which images .* Delete it"):
         evaluate_elsewhere(tmp_path / "model", photos)

@@ -22,7 +22,7 @@ EVIL = "<script>alert(1)</script>"
 def metrics_of(judged: list[Judged], threshold: float | None = 1.0) -> dict:
     names = {"domain": dict.fromkeys(j.domain for j in judged), "truth": dict.fromkeys(j.truth for j in judged)}
     return {
-        "data": {"name": "new & site", "split": "all", "images": len(judged), "skipped": 0},
+        "data": {"name": "new & site", "split": "all", "images": len(judged), "skipped": 0, "seen_in_training": 0},
         "unknown": {"threshold": threshold, "rule": "largest logit", "split": "val"},
         "classes": {"open": [], "missing": [], "spelled_differently": []},
         "overall": _numbers(judged),

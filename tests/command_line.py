@@ -1,0 +1,20 @@
+"""What tests of the command line share."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+Command = Callable[..., subprocess.CompletedProcess[str]]  # the fixture `command`: words, and the folder as `cwd`
+QUICK = [
+    *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch_size=8", "--set", "run.threads=1"),
+    *("--set", "schedule.epochs=2", "--set", "schedule.steps_per_epoch=2"),
+]
+
+
+def refused(done: subprocess.CompletedProcess[str], *texts: str) -> None:
+    """A user error: exit code 2, a sentence, no traceback."""
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    for text in texts:
+        assert text in done.stderr
