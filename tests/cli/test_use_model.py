@@ -93,14 +93,16 @@ def test_paths_come_from_standard_input_and_bad_images_are_named(
     good = toy.root / toy.paths[0]
     (tmp_path / "empty.jpg").write_bytes(b"")
     (tmp_path / "cut.png").write_bytes(good.read_bytes()[:60])
-    lines = f"{good}\n{tmp_path / 'empty.jpg'}\r\n\n{tmp_path / 'cut.png'}\nno such.jpg\n"
+    (tmp_path / "no images").mkdir()
+    lines = f"{good}\n{tmp_path / 'empty.jpg'}\r\n\n{tmp_path / 'cut.png'}\nno such.jpg\nno images\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
     done = command("predict", str(run.path), "-", "--out", "p.csv")
     assert done.returncode == 1, done.stderr
     assert [row["image"] for row in rows_of(tmp_path / "p.csv")] == [str(good)]
-    assert "3 images were skipped, because reading failed" in done.stderr
+    assert "4 images were skipped, because reading failed" in done.stderr
+    assert "- no images: no image in it or below it" in done.stderr
     assert f"- {tmp_path / 'empty.jpg'}: an empty file (0 bytes)" in done.stderr
-    assert "- no such.jpg: nothing: it does not exist" in done.stderr
+    assert "- no such.jpg: nothing there" in done.stderr
     assert "cut.png" in done.stderr
 
 
@@ -130,7 +132,7 @@ def test_a_list_on_standard_input_may_hold_anything(
     assert found == ["inplain.png"]
     assert "2 images were skipped" in said
     assert f"- {'x' * 300}...: File name too long" in said
-    assert "- \\xff\\xfe.png: nothing: it does not exist" in said
+    assert "- \\xff\\xfe.png: nothing there" in said
 
 
 def test_what_cannot_be_predicted_is_said_first(run: RunDirectory, command: Command, tmp_path: Path) -> None:

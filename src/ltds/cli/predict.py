@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ltds.cli.screen import SCREEN, name_unread
+from ltds.core.errors import DataError
 from ltds.core.text import printable
 
 if TYPE_CHECKING:
@@ -133,27 +134,26 @@ def _end(skipped: list[tuple[Path, str]]) -> None:
 
 
 def _files(images: list[str]) -> tuple[list[Path], list[tuple[Path, str]]]:
-    """The images of the given paths, and lines of standard input ("-") that name nothing, with the reason."""
+    """The images of the given paths; "-" stands for the lines of standard input.
+
+    One bad line of many does not end the command: lines without an image are returned, too, with the reason.
+    """
     from ltds.engine.predict_files import find_images
 
-    sources, missing = _sources(images)
-    return find_images(sources), missing
-
-
-def _sources(images: list[str]) -> tuple[list[str], list[tuple[Path, str]]]:
-    """The given paths; "-" stands for the lines of standard input. Of these, some may be missing: they are named."""
-    sources: list[str] = []
+    files: list[Path] = []
     missing: list[tuple[Path, str]] = []
     for word in images:
         if word != "-":
-            sources.append(word)
+            files += find_images([word])
             continue
         for line in _lines(sys.stdin.buffer.read()):
-            if reason := _absence(line):
-                missing.append((Path(line), reason))
-            else:
-                sources.append(line)
-    return sources, missing
+            try:
+                files += find_images([line])
+            except DataError as error:
+                missing.append((Path(line), error.reason))
+            except OSError as error:  # such as a name that is too long
+                missing.append((Path(line), error.strerror or str(error)))
+    return files, missing
 
 
 def _lines(content: bytes) -> Iterator[str]:
@@ -161,14 +161,6 @@ def _lines(content: bytes) -> Iterator[str]:
     content = content.removeprefix(codecs.BOM_UTF8)
     names = content.split(b"\0") if b"\0" in content else (line.rstrip(b"\r") for line in content.split(b"\n"))
     return (os.fsdecode(name) for name in names if name)
-
-
-def _absence(line: str) -> str:
-    """Why there is no file or folder of this name; "" if there is one."""
-    try:
-        return "" if Path(line).exists() else "nothing: it does not exist"
-    except OSError as error:  # such as a name that is too long
-        return error.strerror or str(error)
 
 
 def _show(done: FilePredictions, top: int, nearest: int) -> None:

@@ -134,6 +134,6 @@ def _images_in_folder(folder: Path) -> list[Path]:
     files = [folder / name for name in images_below(folder)]
     if not files:
         endings = ", ".join(sorted(SUFFIXES))
-        got = "none in it or below it"
+        got = "no image in it or below it"
         raise DataError(expected(f"'{folder}'", f"a folder of images ({endings})", got, "Check the path."))
     return files
