@@ -63,5 +63,6 @@ def test_stylising(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (400, 500, 3), dtype=np.uint8)
     for number in range(400):
         Image.fromarray(pixels).save(tmp_path / "photos" / f"{number}.png", compress_level=0)
-    words = ["data", "stylize", "photos", "--style", "classical:oil", "--out", "oil", "--jobs", "2", "--batch", "1"]
+    words = ["data", "stylize", "photos", "--style", "classical:oil", "--out", "oil"]
+    words += ["--jobs", "2", "--batch-size", "1"]
     kill_at_work(words, tmp_path, lambda: any((tmp_path / "oil").rglob("*.png")))

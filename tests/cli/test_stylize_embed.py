@@ -71,7 +71,7 @@ def test_an_interrupt_while_processes_start_is_quiet(data: Path, after: float) -
     words = ["data", "stylize", "data/images", "--style", "classical:oil", "--out", "new", "--jobs", "2"]
     code = "from ltds.cli.main import run; run()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *words, "--batch", "1"],
+        [sys.executable, "-c", code, *words, "--batch-size", "1"],
         cwd=data.parent,
         stderr=subprocess.PIPE,
         text=True,

@@ -30,7 +30,7 @@ def stylize(
     out: Annotated[Path | None, typer.Option(help="Folder for the new images; leave it out for a dataset.")] = None,
     size: Annotated[int, typer.Option(help="Shorter side in pixels; smaller images keep their size.", min=8)] = 256,
     jobs: Annotated[int, typer.Option(help="Processes; 0 means one for each core, or 4 on a GPU.", min=0)] = 0,
-    batch: Annotated[int, typer.Option(help="Images of equal size that are redrawn together.", min=1)] = 8,
+    batch_size: Annotated[int, typer.Option(help="Images of equal size that are redrawn together.", min=1)] = 8,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     skip_broken: Annotated[bool, typer.Option(help="Report images that cannot be read, and leave them out.")] = False,
 ) -> None:
@@ -45,7 +45,7 @@ def stylize(
     style_jobs = _of_folder(source, style, out) if out is not None else _of_dataset(source, style)
     styles = sorted({job.style for job in style_jobs})
     missing = sorted({job.style for job in style_jobs if not is_complete(job.target)})
-    options = StyleOptions(_weights(styles, missing, weights or []), size, str(choose_device(device)), batch)
+    options = StyleOptions(_weights(styles, missing, weights or []), size, str(choose_device(device)), batch_size)
     most = cores() if options.device == "cpu" else min(cores(), MOST_ON_GPU)
     load_styles(missing, options)
     if out is None:

@@ -36,7 +36,7 @@ def lists(
     files: Annotated[list[Path], typer.Argument(help="Text files of 'path label [domain]' lines, or CSV files.")],
     source: SourceOption,
     out: OutOption = None,
-    names: Annotated[
+    pattern: Annotated[
         str, typer.Option(help="Pattern of the file names, if they contain domain or split: '{domain}_{split}.txt'.")
     ] = "",
     classes: Annotated[Path | None, typer.Option(help="File with the name of class 0, 1, ... on each line.")] = None,
@@ -50,7 +50,7 @@ def lists(
     from ltds.data.datasets.lists import ListsConfig, build
 
     name = name or source.resolve().name
-    config = read_settings(ListsConfig, overrides, names=names)
+    config = read_settings(ListsConfig, overrides, pattern=pattern)
     print_summary(build(output_folder(out, name), source, files, config, classes=classes, name=name, progress=SCREEN))
 
 

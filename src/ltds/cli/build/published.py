@@ -45,7 +45,7 @@ def imagenet_lts(
     source: SourceOption,
     lists: Annotated[Path, typer.Option(help="Folder of ImageNet_LT_train.txt, _val.txt and _test.txt.")],
     out: OutOption = None,
-    names: Annotated[
+    class_names: Annotated[
         Path | None, typer.Option(help="File of 'wnid name' lines (default: classes are called by their wnid).")
     ] = None,
     overrides: SetOption = None,
@@ -58,7 +58,7 @@ def imagenet_lts(
 
     config = read_settings(ImagenetLtsConfig, overrides)
     folder = output_folder(out, "imagenet-lts")
-    print_summary(build(folder, source, config, lists=lists, names=names, progress=SCREEN))
+    print_summary(build(folder, source, config, lists=lists, class_names=class_names, progress=SCREEN))
 
 
 def pacs_odg(

@@ -43,7 +43,7 @@ def build(
     config: ImagenetLtsConfig,
     *,
     lists: Path,
-    names: Path | None = None,
+    class_names: Path | None = None,
     progress: Progress = SILENT,
 ) -> Manifest:
     """ImageNet-LTS; class names are WordNet ids (wnid), or names from a file of `wnid name` lines."""
@@ -57,13 +57,13 @@ def build(
         "builder": "imagenet-lts",
         "version": VERSION,
         "config": config.model_dump(mode="json"),
-        "lists": digests([*files, *([names] if names else [])]),
+        "lists": digests([*files, *([class_names] if class_names else [])]),
     }
     return build_dataset(
         out,
         root,
         key,
-        lambda _: plan(lists, config, names, locate_images(root)),
+        lambda _: plan(lists, config, class_names, locate_images(root)),
         damaged=config.damaged,
         progress=progress,
     )
@@ -79,7 +79,7 @@ def locate_images(root: Path) -> Callable[[str], str]:
 def plan(
     lists: Path,
     config: ImagenetLtsConfig,
-    names: Path | None = None,
+    class_names: Path | None = None,
     locate: Callable[[str], str] = lambda path: path,
 ) -> Plan:
     """The rows of the lists, in their order. Each list is read twice, line by line: to count, then to get the names.
@@ -94,7 +94,7 @@ def plan(
         raise DataError(expected(f"the labels in '{lists}'", "0..C-1, each with a different wnid", got, WHERE_LISTS))
     sizes = {split: _sizes(count, classes) for split, count in counts.items()}
     styled = draw_domains(sizes, config)
-    result = start_plan("imagenet-lts", _classes(wnids, names), config, WHERE)
+    result = start_plan("imagenet-lts", _classes(wnids, class_names), config, WHERE)
     result.licence = LICENCE
     _name(result, [sum(count.values()) for count in counts.values()], config)
     for split, name in LISTS.items():
@@ -155,15 +155,17 @@ def _sizes(count: Counter[int], classes: int) -> NDArray[np.int64]:
     return np.array([count[label] for label in range(classes)], np.int64)
 
 
-def _classes(wnids: dict[int, str], names: Path | None) -> list[str]:
+def _classes(wnids: dict[int, str], class_names: Path | None) -> list[str]:
     """The name of each label; if two classes have the same name, the wnid is added to both."""
     ordered = [wnids[label] for label in range(len(wnids))]
-    if names is None:
+    if class_names is None:
         return ordered
-    known = {words[0]: words[-1] for words in (line.split(maxsplit=1) for line in text_lines(names))}
+    known = {words[0]: words[-1] for words in (line.split(maxsplit=1) for line in text_lines(class_names))}
     missing = [wnid for wnid in ordered if wnid not in known]
     if missing:
         remedy = "Give a file with a line 'wnid name' for each class."
-        raise DataError(expected(f"'{names}'", "a name for every class", f"none for {first_few(missing)}", remedy))
+        raise DataError(
+            expected(f"'{class_names}'", "a name for every class", f"none for {first_few(missing)}", remedy)
+        )
     times = Counter(known[wnid] for wnid in ordered)
     return [known[wnid] if times[known[wnid]] == 1 else f"{known[wnid]} ({wnid})" for wnid in ordered]

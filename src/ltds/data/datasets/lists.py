@@ -34,18 +34,18 @@ class ListsConfig(DrawConfig):
     label: str = Field(default="class", description="CSV column of the class")
     domain: str = Field(default="domain", description="CSV column of the domain, if there is one")
     split: str = Field(default="split", description="CSV column of the split, if there is one")
-    names: str = Field(
+    pattern: str = Field(
         default="", description="pattern of the file names, e.g. {domain}_{split}.txt, which gives domain and split"
     )
 
-    @field_validator("names")
+    @field_validator("pattern")
     @classmethod
-    def _pattern(cls, names: str) -> str:
-        found = [field for field in re.findall(r"\{(.*?)\}", names) if field in ("domain", "split")]
-        if names and (not found or len(set(found)) < len(found)):
+    def _names_something(cls, pattern: str) -> str:
+        found = [field for field in re.findall(r"\{(.*?)\}", pattern) if field in ("domain", "split")]
+        if pattern and (not found or len(set(found)) < len(found)):
             rule = "a file name with {domain} or {split} in it, each at most once"
-            raise ValueError(expected("names", rule, names, "Correct it."))
-        return names
+            raise ValueError(expected("pattern", rule, pattern, "Correct it."))
+        return pattern
 
 
 class ListedImage(NamedTuple):
@@ -147,7 +147,7 @@ def read_lines(
     """The lines of one file, paths changed by `relative`, with the domain and split that the file's name gives."""
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a list of images", "nothing there", "Check the path."))
-    named = _from_name(file, config.names)
+    named = _from_name(file, config.pattern)
     lines = _csv_lines(file, config, named) if _is_csv(file) else _text_lines(file)
     for number, line in lines:
         path = relative(line.path)
@@ -157,14 +157,14 @@ def read_lines(
         yield ListedImage(path, line.label, named.get("domain", line.domain), named.get("split", line.split))
 
 
-def _from_name(file: Path, names: str) -> dict[str, str]:
+def _from_name(file: Path, pattern: str) -> dict[str, str]:
     """Domain and split as the name of the file gives them."""
-    if not names:
+    if not pattern:
         return {}
-    pattern = re.escape(names).replace(r"\{domain\}", "(?P<domain>.+)").replace(r"\{split\}", "(?P<split>[^_./-]+)")
-    match = re.fullmatch(pattern, file.name)
+    escaped = re.escape(pattern).replace(r"\{domain\}", "(?P<domain>.+)").replace(r"\{split\}", "(?P<split>[^_./-]+)")
+    match = re.fullmatch(escaped, file.name)
     if match is None:
-        rule, remedy = f"a name like '{names}'", "Correct the setting 'names'."
+        rule, remedy = f"a name like '{pattern}'", "Correct the setting 'pattern'."
         raise DataError(expected(f"'{file.name}'", rule, "another name", remedy))
     return match.groupdict()
 
@@ -253,7 +253,7 @@ def _ignored_columns(file: Path, config: ListsConfig) -> Iterator[str]:
     """A sentence about the columns of a CSV file that nobody reads: one of them may have been meant."""
     if not _is_csv(file):
         return
-    named = _from_name(file, config.names)
+    named = _from_name(file, config.pattern)
     read = {column for name, column in _columns(config).items() if name not in named}
     with reading(file) as stream:
         headers = [header.strip() for header in next(csv.reader(stream), [])]

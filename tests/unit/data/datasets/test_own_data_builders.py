@@ -202,10 +202,10 @@ def test_file_names_tell_domain_and_split(wards: Path, tmp_path: Path) -> None:
         for split, i in (("train", 0), ("crossval", 1), ("test", 2)):
             (tmp_path / f"{domain}_{split}_kfold.txt").write_text(f"{domain}/cat/{i:03d}.png 1\n")
     files = sorted(tmp_path.glob("*_kfold.txt"))
-    made = lists.build(tmp_path / "d", wards, files, ListsConfig(names="{domain}_{split}_kfold.txt"))
+    made = lists.build(tmp_path / "d", wards, files, ListsConfig(pattern="{domain}_{split}_kfold.txt"))
     assert table(made) == {("north", "1"): (1, 1, 1), ("south", "1"): (1, 1, 1)}
     with pytest.raises(DataError, match=r"a name like '\{split\}-\{domain\}\.txt'"):
-        lists.build(tmp_path / "e", wards, files, ListsConfig(names="{split}-{domain}.txt"))
+        lists.build(tmp_path / "e", wards, files, ListsConfig(pattern="{split}-{domain}.txt"))
 
 
 def test_csv_columns_by_name(wards: Path, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_domain_is_for_every_image_or_for_none(wards: Path, tmp_path: Path) ->
     file.write_text("path,class,domain\nnorth/cat/000.png,cat,N\nnorth/cat/001.png,cat,\n")
     with pytest.raises(DataError, match=r"line 3 of .*north.csv' to be complete, but got an empty cell under domain"):
         lists.build(tmp_path / "d", wards, [file], ListsConfig())
-    made = lists.build(tmp_path / "d", wards, [file], ListsConfig(names="{domain}.csv"))  # the name tells it
+    made = lists.build(tmp_path / "d", wards, [file], ListsConfig(pattern="{domain}.csv"))  # the name tells it
     assert made.domains == ("north",)
     file.write_text("path,class,domain\nnorth/cat/000.png,cat,N\n")
     other.write_text("path,class\nnorth/cat/001.png,cat\n")

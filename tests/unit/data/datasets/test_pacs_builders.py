@@ -147,7 +147,7 @@ def test_a_ratio_out_of_reach_is_refused(source: Path, tmp_path: Path) -> None:
 def test_the_whole_lists_as_lists_of_ones_own(source: Path, tmp_path: Path) -> None:
     """The command in docs/own-data.md."""
     files = sorted((source / "splits").glob("*_test_kfold.txt"))
-    config = ListsConfig(names="{domain}_test_kfold.txt", damaged="unchecked")
+    config = ListsConfig(pattern="{domain}_test_kfold.txt", damaged="unchecked")
     made = lists.build(tmp_path / "own", source / "PACS", files, config)
     assert made.domains == ("art_painting", "cartoon", "photo", "sketch")
     assert sum(made.counts(split).sum(axis=1) for split in SPLITS).tolist() == [SIZES[d] for d in made.domains]
