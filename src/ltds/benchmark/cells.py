@@ -195,7 +195,7 @@ def _resolve(
         manifest = opened[variant.source]
         for domain, method in itertools.product(variant.domains, grid.methods):
             chosen = (planned or {}).get(variant.source, {}).get(method)
-            of_method = {"method": grid.by_method.get(method, {})}
+            of_method = grid.by_method.get(method, {})
             layer = _layer(manifest, domain, method, seed)
             try:
                 given = with_absolute_paths(merge(grid.settings, of_method, variant.changes))

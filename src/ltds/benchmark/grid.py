@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, field_validator, model_validator
 
 from ltds.core.config import Settings, merge, parse, read_toml
 from ltds.core.errors import ConfigError
@@ -25,8 +25,8 @@ def _group(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return group if isinstance(group, Mapping) else {}
 
 
-def _titled(variants: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    return {f"variants.{name}": settings for name, settings in variants.items()}
+def _titled(title: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {f"{title}.{name}": settings for name, settings in tables.items()}
 
 
 class Grid(Settings):
@@ -42,16 +42,29 @@ class Grid(Settings):
     variants: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Copies of the whole grid by name, each with settings that differ"
     )
-    by_method: dict[str, dict[str, Any]] = Field(
+    by_method: dict[str, dict[str, dict[str, Any]]] = Field(
         default_factory=dict,
-        description="Settings of single methods by name, from the group [method]; those of a variant replace them",
+        description="Settings of single methods by name, grouped as [settings]; those of a variant replace them",
     )
+
+    @field_validator("by_method", mode="before")
+    @classmethod
+    def _groups_of_settings(cls, tables: object) -> object:
+        for method, groups in tables.items() if isinstance(tables, Mapping) else ():
+            for name, value in groups.items() if isinstance(groups, Mapping) else ():
+                if not isinstance(value, Mapping):
+                    raise ValueError(
+                        f"{name} = {value} in [by_method.{method}] is no group of settings. Is it one of the "
+                        f"method itself? Then write it below [by_method.{method}.method]"
+                    )
+        return tables
 
     @model_validator(mode="after")
     def _no_settings_that_the_grid_itself_decides(self) -> Grid:
-        for where, settings in {"settings": self.settings, **_titled(self.variants)}.items():
+        of_variants, of_methods = _titled("variants", self.variants), _titled("by_method", self.by_method)
+        for where, settings in {"settings": self.settings, **of_methods, **of_variants}.items():
             for group, name, instead in DECIDED:
-                allowed = where != "settings" and group == "data"  # a variant may be another dataset or domain
+                allowed = where in of_variants and group == "data"  # a variant may be another dataset or domain
                 if not allowed and name in _group(settings, group):
                     raise ValueError(
                         f"{group}.{name} in {where} has no effect, as the grid sets it for each run: leave it out, and "
@@ -83,7 +96,7 @@ def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
     settings, methods = _group(given, "settings"), given.get("methods", of_methods)
     if of_methods:
         kept = {name: table for name, table in of_methods.items() if name in methods}
-        tables["by_method"] = _with_typed(kept, _group(settings, "method"))
+        tables["by_method"] = _with_typed(kept, settings)
     if variants:
         tables["variants"] = _with_typed(variants, settings)
     return parse(Grid, merge(tables, given))

@@ -50,7 +50,7 @@ def plan_comparison(
         )
     facts = dataset_facts(manifest, hardest_task(manifest, domains))
     on_cpu = choose_device(given.get("run", {}).get("device", "auto")).type == "cpu"
-    tables = {name: merge(given, {"method": {**own, "name": name}}) for name, own in by_method.items()}
+    tables = {name: merge(given, own, {"method": {"name": name}}) for name, own in by_method.items()}
     images = any(needs_images(merge(table, changes)) for table in tables.values() for changes in variants)
     network = choose_network(
         manifest, given, DEFAULT_BUDGET, on_cpu=on_cpu, images=images, repeatable=True, progress=progress, say=say

@@ -57,7 +57,7 @@ def test_a_variant_replaces_the_setting_of_a_method(toy: Manifest, tmp_path: Pat
     variants = {"cold": {"method": {"temperature": 0.03}}, "plain": {"optimizer": {"lr": 0.05}}}
     settings = {**SMALL, "method": {"temperature": 0.7}}
     tables = {"data": "toy", "methods": ["daml"], "held_out": ["wax"], "seeds": [0], "settings": settings}
-    tables |= {"by_method": {"daml": {"temperature": 0.1}}, "variants": variants}
+    tables |= {"by_method": {"daml": {"method": {"temperature": 0.1}}}, "variants": variants}
     made_cells = cells_of(parse(Grid, tables), tmp_path, lambda _: toy)
     temperatures = {cell.variant: cell.config.to_dict()["method"]["temperature"] for cell in made_cells}
     assert temperatures == {"cold": 0.03, "plain": 0.1}
@@ -66,8 +66,8 @@ def test_a_variant_replaces_the_setting_of_a_method(toy: Manifest, tmp_path: Pat
 def test_a_typed_setting_replaces_that_of_a_variant_and_of_a_method(toy: Manifest, tmp_path: Path) -> None:
     file = tmp_path / "grid.toml"
     file.write_text(
-        'data = "toy"\nmethods = ["daml"]\nseeds = [0]\nheld_out = ["wax"]\n[by_method.daml]\ntemperature = 0.1\n'
-        "[variants.cold.method]\ntemperature = 0.03\n"
+        'data = "toy"\nmethods = ["daml"]\nseeds = [0]\nheld_out = ["wax"]\n'
+        "[by_method.daml.method]\ntemperature = 0.1\n[variants.cold.method]\ntemperature = 0.03\n"
     )
     grid = read_grid(file, {"settings": merge(SMALL, {"method": {"temperature": 0.5}})})
     (cell,) = cells_of(grid, tmp_path, lambda _: toy)
@@ -105,6 +105,7 @@ def test_variants_that_are_the_same_run_are_a_mistake(
         ("settings", {"data": {"root": "elsewhere"}}, "data"),
         ("settings", {"data": {"held_out": "wax"}}, "held_out"),
         ("variants", {"run": {"seed": 7}}, "seeds"),
+        ("by_method", {"data": {"held_out": "wax"}}, "held_out"),
     ],
 )
 def test_settings_that_the_grid_decides_are_refused(where: str, settings: dict[str, Any], instead: str) -> None:
@@ -116,12 +117,12 @@ def test_settings_that_the_grid_decides_are_refused(where: str, settings: dict[s
 def test_typed_settings_replace_those_of_methods_and_variants(tmp_path: Path) -> None:
     file = tmp_path / "grid.toml"
     file.write_text(
-        'data = "toy"\nmethods = ["daml"]\n[by_method.daml]\ntemperature = 0.1\nwarmup = 0.2\n'
+        'data = "toy"\nmethods = ["daml"]\n[by_method.daml.method]\ntemperature = 0.1\nwarmup = 0.2\n'
         "[variants.slow.optimizer]\nlr = 0.05\nmomentum = 0.5\n"
     )
     typed = {"optimizer": {"lr": 0.3}, "method": {"temperature": 0.5}}
     grid = read_grid(file, {"settings": typed})
-    assert grid.by_method == {"daml": {"temperature": 0.5, "warmup": 0.2}}
+    assert grid.by_method == {"daml": {"method": {"temperature": 0.5, "warmup": 0.2}, "optimizer": {"lr": 0.3}}}
     assert grid.variants["slow"]["optimizer"] == {"lr": 0.3, "momentum": 0.5}
 
 
@@ -157,14 +158,15 @@ def test_a_file_with_options_over_it(tmp_path: Path) -> None:
 def test_other_methods_leave_the_settings_of_single_methods_behind(tmp_path: Path) -> None:
     file = tmp_path / "grid.toml"
     file.write_text(
-        'data = "toy"\nmethods = ["agg", "la"]\n[by_method.la]\nposthoc_tau = 0.5\n[by_method.agg]\nz2s = 0.1\n'
+        'data = "toy"\nmethods = ["agg", "la"]\n'
+        "[by_method.la.method]\nposthoc_tau = 0.5\n[by_method.agg.method]\nz2s = 0.1\n"
     )
-    assert read_grid(file, {"methods": ["la", "dc"]}).by_method == {"la": {"posthoc_tau": 0.5}}
+    assert read_grid(file, {"methods": ["la", "dc"]}).by_method == {"la": {"method": {"posthoc_tau": 0.5}}}
     assert read_grid(file, {"methods": ["dc"]}).by_method == {}
     file.write_text(file.read_text().removeprefix('data = "toy"\n'))
     assert read_grid(file, {"methods": ["dc"], "data": "given"}).data == "given"
-    file.write_text('data = "toy"\nmethods = ["agg"]\n[by_method.la]\nposthoc_tau = 0.5\n')
-    assert read_grid(file, {"methods": ["agg", "la"]}).by_method == {"la": {"posthoc_tau": 0.5}}
+    file.write_text('data = "toy"\nmethods = ["agg"]\n[by_method.la.method]\nposthoc_tau = 0.5\n')
+    assert read_grid(file, {"methods": ["agg", "la"]}).by_method == {"la": {"method": {"posthoc_tau": 0.5}}}
     with pytest.raises(ConfigError) as raised:
         read_grid(file, {})
     assert str(raised.value) == (
@@ -177,20 +179,27 @@ def test_other_methods_leave_the_settings_of_single_methods_behind(tmp_path: Pat
 
 
 def test_settings_of_one_method_alone(toy: Manifest, tmp_path: Path) -> None:
-    by_method = {"la": {"criterion": {"tau": 1.5}}}
+    by_method = {"la": {"method": {"criterion": {"tau": 1.5}}, "optimizer": {"lr": 0.003}}}
     grid = parse(
         Grid, {"data": "toy", "methods": ["agg", "la"], "settings": SMALL, "seeds": [0], "by_method": by_method}
     )
-    settings = {cell.method: cell.config.method for cell in cells_of(grid, tmp_path, lambda _: toy)}
-    assert settings["la"].criterion.tau == 1.5
-    assert settings["agg"].criterion.tau == 1.0
+    configs = {cell.method: cell.config for cell in cells_of(grid, tmp_path, lambda _: toy)}
+    assert (configs["la"].method.criterion.tau, configs["la"].optimizer.lr) == (1.5, 0.003)
+    assert (configs["agg"].method.criterion.tau, configs["agg"].optimizer.lr) == (1.0, 0.1)
     with pytest.raises(ConfigError, match=r"by_method\.dc has no effect"):
         cells(toy, tmp_path, by_method={"dc": {}})
+    with pytest.raises(ConfigError, match=r"z2s = 0\.1 .* write it below \[by_method\.agg\.method\]"):
+        cells(toy, tmp_path, by_method={"agg": {"z2s": 0.1}})
 
 
 def test_the_recipe_is_said_once_for_a_dataset(toy: Manifest, tmp_path: Path) -> None:
     named = replace(toy, name="bestiary")
-    tables = {"data": "drawn", "methods": ["agg", "ltds"], "seeds": [0, 1], "by_method": {"ltds": {"temperature": 0.1}}}
+    tables = {
+        "data": "drawn",
+        "methods": ["agg", "ltds"],
+        "seeds": [0, 1],
+        "by_method": {"ltds": {"method": {"temperature": 0.1}}},
+    }
     lines: list[str] = []
     cells = cells_of(parse(Grid, tables), tmp_path, lambda _: named, say=lines.append)
     assert len(cells) == 4 * len(toy.domains)

@@ -54,7 +54,7 @@ def test_only_settings_of_the_methods_differ(toy: Manifest) -> None:
 
 def test_what_the_user_gives_is_kept(toy: Manifest) -> None:
     given = {"data": {"batch_size": 3, "size": 24}, "schedule": {"epochs": 2, "steps_per_epoch": 5}}
-    own = {"agg": {}, "ltds": {"temperature": 0.5}}
+    own = {"agg": {}, "ltds": {"method": {"temperature": 0.5}}}
     plans = plan_comparison(toy, given, own, [{}], ["ink"])
     for plan in layers(plans).values():
         assert not {"batch_size", "size"} & plan.get("data", {}).keys()
