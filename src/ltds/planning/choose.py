@@ -31,6 +31,8 @@ def choose_method(facts: DatasetFacts, embeddings: str) -> tuple[str, str]:
     if embeddings and facts.sources >= 2:
         return "ltds", f"{facts.sources} source domains, {tail}, and class embeddings ({embeddings})"
     missing = "one source domain, and ltds needs two" if facts.sources < 2 else "no class embeddings, which ltds needs"
+    if facts.sources >= 2 and facts.missing_pairs:
+        return "dc", f"not every domain has every class ({tail}), so it counts them in each; {missing}"
     if facts.long_tailed:
         return "bsce", f"long-tailed ({tail}); {missing}"
     return "agg", f"classes about even ({tail}); {missing}"

@@ -19,7 +19,10 @@ LONG_TAIL = 5.0  # from this ratio between the largest and the smallest class on
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """Counts are of training images of the source domains. `shorter_side`: of the median image; 0 if unknown."""
+    """Counts are of training images of the source domains. `shorter_side`: of the median image; 0 if unknown.
+
+    missing_pairs: a trained class and a source domain that has no training image of it.
+    """
 
     images: int
     classes: int
@@ -28,6 +31,7 @@ class DatasetFacts:
     smallest_domain_name: str
     largest_class: int
     smallest_class: int
+    missing_pairs: int
     shorter_side: int
 
     @property
@@ -72,6 +76,7 @@ def fewest_trained_classes(manifest: Manifest) -> int:
 def _facts(manifest: Manifest, sources: Sequence[str], counts: NDArray[np.int64]) -> DatasetFacts:
     """`counts` (sources, C): training images."""
     per_domain, per_class = counts.sum(axis=1), counts.sum(axis=0)
+    missing = int((counts[:, per_class > 0] == 0).sum())
     per_class = per_class[per_class > 0]
     smallest = int(np.argmin(per_domain))
     return DatasetFacts(
@@ -82,6 +87,7 @@ def _facts(manifest: Manifest, sources: Sequence[str], counts: NDArray[np.int64]
         smallest_domain_name=sources[smallest],
         largest_class=int(per_class.max()),
         smallest_class=int(per_class.min()),
+        missing_pairs=missing,
         shorter_side=_median_side(manifest),
     )
 

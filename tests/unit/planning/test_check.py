@@ -268,7 +268,7 @@ def test_published_data_is_trained_with_the_method_that_is_named(toy: Manifest) 
     found = ltds.check(replace(toy, name="pacs"))
     assert found.training == {"method": "ltds", "estimate": "full"}
     without = ltds.check(replace(toy, name="pacs", root=toy.root / "images", paths=_below(toy, "images")))
-    assert without.method == without.training["method"] == "bsce"  # type: ignore[index]
+    assert without.method == without.training["method"] == "dc"  # type: ignore[index]
     assert "no class embeddings, which ltds needs: the command 'ltds data embed' makes some" in without.verdict[2]
 
 

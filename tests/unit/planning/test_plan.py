@@ -38,6 +38,7 @@ FACTS = DatasetFacts(
     smallest_domain_name="ink",
     largest_class=300,
     smallest_class=4,
+    missing_pairs=0,
     shorter_side=227,
 )
 TINY = {"backbone.name": "tiny", "run.threads": 1, "run.device": "cpu", "data.size": 16, "data.batch_size": 4}
@@ -82,6 +83,8 @@ def test_durations_are_said_as_people_do() -> None:
     [
         ({}, "from names", "ltds"),
         ({}, "", "bsce"),
+        ({"missing_pairs": 1}, "", "dc"),
+        ({"missing_pairs": 1, "smallest_class": 100}, "", "dc"),
         ({"sources": 1}, "from names", "bsce"),
         ({"sources": 1, "smallest_class": 100}, "from names", "agg"),
         ({"smallest_class": 100}, "", "agg"),
