@@ -266,6 +266,7 @@ def test_a_folder_of_a_new_site_with_other_classes(
     assert "%‡" in done.stdout
     rows = rows_of(tmp_path / "outcome" / "predictions.csv")
     right = [row["most_probable"] == row["class"] for row in rows if row["known"] == "yes"]
+    assert all((float(row["score"]) < content["unknown"]["threshold"]) == (row["unknown"] == "yes") for row in rows)
     assert content["overall"]["accuracy"] == pytest.approx(sum(right) / 6)
     assert content["per_domain"]["site 9"] == content["overall"]
     assert not (tmp_path / "data").exists(), "nothing is built"

@@ -36,7 +36,8 @@ EvaluatedSplit = Literal["all", "test"]
 class Judged:
     """One image: its true class and domain, what the model said, and whether its class is one that the model knows.
 
-    `unknown`: the model called it "unknown". The label does not tell: a class may have that name.
+    `score` is what the threshold for "unknown" is compared with. `unknown`: the model called it so; the label does not
+    tell, because a class may have that name.
     """
 
     path: str
@@ -45,6 +46,7 @@ class Judged:
     label: str
     best: str
     confidence: float
+    score: float
     known: bool
     unknown: bool
 
@@ -133,6 +135,7 @@ def _judge(item: PredictedFile, manifest: Manifest, row: int, names: Sequence[st
         label=answer.label,
         best=answer.classes[0][0],
         confidence=answer.confidence,
+        score=answer.score,
         known=truth in known,
         unknown=answer.unknown,
     )
@@ -163,10 +166,10 @@ def write_evaluation(folder: Path, metrics: dict[str, Any], judged: Sequence[Jud
     """Write predictions.csv, a line for each image, and evaluation.json."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["image", "domain", "class", "known", "label", "unknown", "most_probable", "confidence"])
+    table.writerow(["image", "domain", "class", "known", "label", "unknown", "most_probable", "confidence", "score"])
     for j in judged:
         known, unknown = ("yes" if flag else "no" for flag in (j.known, j.unknown))
-        table.writerow([path_cell(j.path), j.domain, j.truth, known, j.label, unknown, j.best, j.confidence])
+        table.writerow([path_cell(j.path), j.domain, j.truth, known, j.label, unknown, j.best, j.confidence, j.score])
     write_text(folder / "predictions.csv", text.getvalue())
     write_json(folder / FILE, metrics)
 

@@ -158,7 +158,7 @@ def test_a_class_called_unknown_is_told_from_the_answer_unknown(toy: Manifest, t
 
 
 def test_no_path_in_predictions_csv_is_a_formula(tmp_path: Path) -> None:
-    judged = [Judged(path, "-cat", "+site", "-cat", "-cat", 0.5, True, False) for path in ("=1+1.png", "a/=1.png")]
+    judged = [Judged(path, "-cat", "+site", "-cat", "-cat", 0.5, 0.7, True, False) for path in ("=1+1.png", "a/=1.png")]
     write_evaluation(tmp_path, {}, judged)
     with (tmp_path / "predictions.csv").open() as file:
         rows = list(csv.DictReader(file))

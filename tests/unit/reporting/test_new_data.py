@@ -36,7 +36,7 @@ def images(
 ) -> list[Judged]:
     said = (label or best, best)
     return [
-        Judged(f"{truth}/{i}.png", truth, domain, *said, 0.5 + i / 1000, known, label == "unknown")
+        Judged(f"{truth}/{i}.png", truth, domain, *said, 0.5 + i / 1000, 0.7, known, label == "unknown")
         for i in range(count)
     ]
 
