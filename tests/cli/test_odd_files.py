@@ -46,8 +46,8 @@ def test_numbers_of_5000_digits(command: Command, toy: Manifest, tmp_path: Path)
 
 def test_a_pattern_that_names_a_field_twice() -> None:
     with pytest.raises(ValidationError, match="each at most once"):
-        ListsConfig(names="{split}{split}.txt")
-    assert ListsConfig(names="{domain}_{split}.txt").names == "{domain}_{split}.txt"
+        ListsConfig(pattern="{split}{split}.txt")
+    assert ListsConfig(pattern="{domain}_{split}.txt").pattern == "{domain}_{split}.txt"
 
 
 def test_a_style_list_in_another_encoding(tmp_path: Path) -> None:
