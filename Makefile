@@ -41,9 +41,11 @@ demo: $(VENV)/.user ## set up, then train and compare two methods on the built-i
 	$(BIN)/ltds demo
 
 # One torch thread per process: the tests run in several processes, and results must not depend on the number of cores.
-# Bytecode is kept even where the environment says otherwise: the tests start ltds a hundred times.
+# Bytecode is kept even where the environment says otherwise: the tests start ltds a hundred times. One process more than
+# cores, because some tests wait for others' processes and timeouts.
+TEST_PROCESSES = $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))
 test: $(VENV)/.test ## set up, then run all tests
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
 soak: $(VENV)/.test ## kill, damage and race runs for ten minutes (KILLS=200): a table, and an error if anything differs
 	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/run.py --kills $(or $(KILLS),200) $(if $(STATE),--state $(STATE))
