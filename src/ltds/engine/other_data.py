@@ -100,13 +100,14 @@ def _with_printable_names(manifest: Manifest) -> Manifest:
 def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -> tuple[list[int], int]:
     """The rows of the split that the model has not seen in training, and how many more there are."""
     own = model.stored.trained_on(manifest)
-    rows = _each_file_once(manifest) if split == "all" else manifest.test_rows(model.task.held_out if own else None)
-    if not len(rows):
+    test = manifest.test_rows(model.task.held_out if own else None)
+    rows = _each_file_once(manifest) if split == "all" else [int(row) for row in test]
+    if not rows:
         raise DataError(
             f"Expected '{manifest.name}' to have images in the split 'test', but got none. Evaluate all images."
         )
     if not own:
-        unseen = leave_out_seen(model, manifest, [int(row) for row in rows])
+        unseen = leave_out_seen(model, manifest, rows)
         return unseen, len(rows) - len(unseen)
     if split == "all":
         raise ConfigError(
@@ -114,7 +115,7 @@ def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -
             "its images were trained on. Evaluate its test images only.",
             arguments=["split=test"],
         )
-    return [int(row) for row in rows], 0
+    return rows, 0
 
 
 def _each_file_once(manifest: Manifest) -> list[int]:
