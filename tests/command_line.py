@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 
+PROGRAM = [sys.executable, "-c", "from ltds.cli.main import run; run()"]  # the command line as a process of its own
 Command = Callable[..., subprocess.CompletedProcess[str]]  # the fixture `command`: words, and the folder as `cwd`
 QUICK = [
     *("--set", "backbone.name=tiny", "--set", "data.size=16", "--set", "data.batch_size=8", "--set", "run.threads=1"),

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 import ltds
-from command_line import QUICK, Command, refused
+from command_line import PROGRAM, QUICK, Command, refused
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.methods.registry import METHODS
@@ -24,9 +24,8 @@ from ltds.methods.registry import METHODS
 
 def process(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own."""
-    code = "from ltds.cli.main import run; run()"
     return subprocess.run(
-        [sys.executable, "-c", code, *words],
+        [*PROGRAM, *words],
         cwd=cwd,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,

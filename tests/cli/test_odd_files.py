@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from command_line import QUICK, Command, refused
+from command_line import PROGRAM, QUICK, Command, refused
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.text import inert
 from ltds.data.datasets.lists import ListsConfig
@@ -147,7 +146,7 @@ def test_names_give_no_commands_to_the_terminal(command: Command, tmp_path: Path
 
 
 def test_output_that_cannot_be_encoded_is_replaced(tmp_path: Path) -> None:
-    code = [sys.executable, "-c", "from ltds.cli.main import run; run()", "train", "Äffchen→", "--out", "run"]
+    code = [*PROGRAM, "train", "Äffchen→", "--out", "run"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(code, capture_output=True, env=environment, cwd=tmp_path)
     assert done.returncode == 2

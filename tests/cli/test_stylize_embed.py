@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from command_line import Command, refused
+from command_line import PROGRAM, Command, refused
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import StyledImage, missing_styles, write_style_list
@@ -69,9 +68,8 @@ def children(process: int) -> list[int]:
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc to see the processes start")
 def test_an_interrupt_while_processes_start_is_quiet(data: Path, after: float) -> None:
     words = ["data", "stylize", "data/images", "--style", "classical:oil", "--out", "new", "--jobs", "2"]
-    code = "from ltds.cli.main import run; run()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *words, "--batch-size", "1"],
+        [*PROGRAM, *words, "--batch-size", "1"],
         cwd=data.parent,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
 
+from command_line import PROGRAM
 from ltds.core.errors import CheckpointError, LtdsWarning
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
@@ -214,7 +214,7 @@ def test_a_kill_between_keeping_the_old_checkpoint_and_the_new_one_leaves_nothin
 def test_the_command_line_says_that_it_fell_back(toy: Manifest, tmp_path: Path) -> None:
     run = stopped(toy, tmp_path / "run", 4)
     os.truncate(run.last_checkpoint, 100)
-    code = [sys.executable, "-c", "from ltds.cli.main import run; run()", "train", "--resume", str(run.path)]
+    code = [*PROGRAM, "train", "--resume", str(run.path)]
     done = subprocess.run(code, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
     assert "ltds: Expected" in done.stderr

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command_line import Command
+from command_line import PROGRAM, Command
 from ltds.benchmark.status import CellStatus, cell_status, means, read_index, time_left
 from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
@@ -38,8 +37,7 @@ def options(toy: Manifest, out: Path, epochs: int = 3, methods: str = "agg,dc") 
 
 
 def start(*words: str) -> subprocess.Popen[bytes]:
-    code = [sys.executable, "-c", "from ltds.cli.main import run; run()", *words]
-    return subprocess.Popen(code, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen([*PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def wait_for(happened: Callable[[], bool], seconds: float = 240) -> None:
