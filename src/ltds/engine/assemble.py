@@ -27,7 +27,7 @@ from ltds.engine.frozen import FrozenRecord, activation_inputs, extractor_of
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
 from ltds.engine.phases import schedule_phases
-from ltds.engine.precision import choose_precision
+from ltds.engine.precision import choose_precision, require_working
 from ltds.engine.semantics import load_embeddings
 from ltds.engine.session import Session
 from ltds.engine.swad import WeightWindow
@@ -66,6 +66,7 @@ def assemble(
         sample = manifest.rows("train", task.sources[0])[: config.data.batch_size]
         images = partial(inputs.evaluation, sample)
         precision = choose_precision(config.run.precision, method.backbone, device, images)
+    require_working(precision, device)
     compute_in(precision, method)
     if config.run.compile:
         compile_backbones(method, ranks)

@@ -17,7 +17,7 @@ from ltds.engine.device import choose_device
 from ltds.engine.model import Model
 from ltds.engine.model_directory import is_model_directory, load_exported_weights, read_model_directory
 from ltds.engine.model_record import ModelRecord
-from ltds.engine.precision import recorded_precision
+from ltds.engine.precision import has_bfloat16, recorded_precision
 from ltds.engine.stored_model import StoredModel, scores_of
 from ltds.methods.base import Method
 from ltds.nn.precision import compute_in
@@ -40,7 +40,8 @@ def load_model(path: str | Path, *, device: str = "auto", trust: Iterable[str] =
     stored = _read_run(run, target, trust)
     method = _build(stored, target)
     load_checkpoint(run.best_checkpoint, method)
-    compute_in(recorded_precision(run), method)  # as in the evaluation of the run
+    if recorded_precision(run) == "bfloat16" and has_bfloat16(target):
+        compute_in("bfloat16", method)  # as in the evaluation of the run; where it is imitated, float32 is far faster
     return Model(method, stored, target, folder)
 
 

@@ -11,10 +11,12 @@ import torch
 from torch import nn
 
 import ltds
+from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest
+from ltds.engine import load as engine_load
 from ltds.engine import precision as engine_precision
 from ltds.engine.loop import train
-from ltds.engine.precision import choose_precision, cpu_has_bfloat16, probe
+from ltds.engine.precision import AMX_CODE, amx_works, choose_precision, has_bfloat16, probe
 from ltds.engine.start import resume_run
 from ltds.evaluation.table import PredictionTable
 from ltds.nn.precision import compute_in
@@ -76,7 +78,7 @@ def test_what_auto_chose_is_kept_on_resume(toy: Manifest, tmp_path: Path, monkey
         asked.append("asked")
         return "bfloat16"
 
-    monkeypatch.setattr(engine_precision, "cpu_has_bfloat16", lambda: True)
+    monkeypatch.setattr(engine_precision, "has_bfloat16", lambda _: True)
     monkeypatch.setattr(engine_precision, "probe", choice)
     settings = {"precision": "auto", "threads": 1, "device": "cpu"}
     whole, first = (toy_session(toy, "agg", run=settings) for _ in range(2))
@@ -95,10 +97,33 @@ def test_auto_without_hardware_for_it_is_float32() -> None:
     def inputs() -> torch.Tensor:
         raise AssertionError("nothing is probed")
 
-    if not cpu_has_bfloat16():
+    if not has_bfloat16(CPU):
         assert choose_precision("auto", nn.Identity(), CPU, inputs) == "float32"
     assert choose_precision("bfloat16", nn.Identity(), CPU, inputs) == "bfloat16"
     assert choose_precision("auto", nn.Identity(), torch.device("meta"), inputs) == "float32"
+
+
+def test_a_processor_whose_amx_fails_is_not_used(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = recorded(toy_session(toy, "agg", run=HALF), tmp_path / "run")
+    monkeypatch.setattr(engine_precision, "amx_works", lambda: False)
+    assert not has_bfloat16(CPU)
+    assert toy_session(toy, "agg", run={**HALF, "precision": "auto"}).precision == "float32"
+    with pytest.raises(ConfigError, match=r"AMX fails in torch.*Compute in float32") as asked:
+        toy_session(toy, "agg", run=HALF)
+    assert asked.value.settings == ("run.precision=float32",)
+    with pytest.raises(ConfigError, match="ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"):
+        resume_run(broken)
+
+
+def test_amx_is_tried_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_precision, "_cpu_has", lambda capability: True)
+    for code, works in (("pass", True), ("import os; os.kill(os.getpid(), 4)", False), (AMX_CODE, True)):
+        monkeypatch.setattr(engine_precision, "AMX_CODE", code)
+        amx_works.cache_clear()
+        assert amx_works() is works
+    amx_works.cache_clear()
 
 
 def test_a_probe_leaves_the_backbone_as_it_is(toy: Manifest) -> None:
@@ -109,7 +134,10 @@ def test_a_probe_leaves_the_backbone_as_it_is(toy: Manifest) -> None:
     assert all(p.grad is None for p in backbone.parameters())
 
 
-def test_a_model_predicts_as_its_run_was_evaluated_and_exports_float32(toy: Manifest, tmp_path: Path) -> None:
+def test_a_model_predicts_as_its_run_was_evaluated_and_exports_float32(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_load, "has_bfloat16", lambda _: True)
     session = toy_session(toy, "agg", run=HALF)
     run = recorded(session, tmp_path / "run")
     train(session, run)
@@ -124,6 +152,9 @@ def test_a_model_predicts_as_its_run_was_evaluated_and_exports_float32(toy: Mani
     compute_in("float32", model.method)
     torch.testing.assert_close(whole, torch.from_numpy(model.logits(files)), rtol=1e-5, atol=1e-5)
     assert not torch.equal(whole, half)
+    monkeypatch.setattr(engine_load, "has_bfloat16", lambda _: False)  # imitated: correct, but many times slower
+    elsewhere = ltds.load_model(run.path, device="cpu")
+    torch.testing.assert_close(torch.from_numpy(elsewhere.logits(files)), whole, rtol=1e-5, atol=1e-5)
 
 
 def test_an_error_inside_a_backbone_leaves_autocast_off() -> None:
