@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ltds.api import evaluate as evaluate
     from ltds.api import train as train
+    from ltds.core.bars import Bars as Bars
     from ltds.core.config import Settings as Settings
     from ltds.core.runs import RunDirectory as RunDirectory
     from ltds.core.task import Task as Task
@@ -50,6 +51,7 @@ __version__ = "0.1.0"
 # Public names and their modules. They are imported on first use, so that `import ltds` stays quick;
 # the imports above tell type checkers the same.
 _MODULES = {
+    "Bars": "ltds.core.bars",
     "Batch": "ltds.core.types",
     "ClassEmbeddings": "ltds.semantics.embeddings",
     "Clock": "ltds.core.types",

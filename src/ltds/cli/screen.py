@@ -10,10 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as RichProgress
 from rich.table import Table
 
+from ltds.core.bars import Bars
 from ltds.core.progress import Advance
 from ltds.core.text import inert, printable
 
@@ -27,7 +26,7 @@ class Screen:
 
     quiet: bool = False
     verbose: bool = False
-    _open: RichProgress | None = field(default=None, repr=False)
+    _bars: Bars = field(default_factory=Bars, repr=False)
 
     @property
     def bars(self) -> bool:
@@ -35,44 +34,10 @@ class Screen:
 
     @contextmanager
     def track(self, title: str, total: int, done: int = 0) -> Iterator[Advance]:
-        """A bar on standard error, so that standard output stays clean for tables and pipes.
-
-        A bar inside another one is a line below it, until its work is done.
-        """
-        inside = self._open is not None
-        with self._display() as progress:
-            task = progress.add_task(escape(inert(title)), total=total, completed=done, note="")
-
-            def advance(amount: int = 1, note: str = "") -> None:
-                progress.update(task, advance=amount, note=escape(inert(note)))
-
-            try:
-                yield self._lines(title, total, done, advance) if self.verbose and not self.bars else advance
-            finally:
-                if inside:
-                    progress.remove_task(task)
-
-    @contextmanager
-    def _display(self) -> Iterator[RichProgress]:
-        """The bars that are open, or new ones: two displays would overwrite each other on the terminal."""
-        if self._open is not None:
-            yield self._open
-            return
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("[dim]{task.fields[note]}"),
-        )
-        with RichProgress(*columns, console=Console(stderr=True), disable=not self.bars) as progress:
-            self._open = progress
-            try:
-                yield progress
-            finally:
-                self._open = None
+        """A bar on a terminal; elsewhere lines, with -v."""
+        self._bars.shown = self.bars
+        with self._bars.track(title, total, done) as advance:
+            yield self._lines(title, total, done, advance) if self.verbose and not self.bars else advance
 
     @staticmethod
     def _lines(title: str, total: int, done: int, advance: Advance) -> Advance:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from rich.progress import Progress as RichProgress
 
-from ltds.cli import screen
+import ltds
 from ltds.cli.screen import Screen, name_unread
+from ltds.data.manifest import Manifest
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def displays(monkeypatch: pytest.MonkeyPatch) -> list[RichProgress]:
             opened.append(self)
             super().start()
 
-    monkeypatch.setattr(screen, "RichProgress", Recorded)
+    monkeypatch.setattr("rich.progress.Progress", Recorded)
     return opened
 
 
@@ -47,6 +48,13 @@ def test_a_bar_after_another_has_its_own_display(displays: list[RichProgress]) -
     with bars.track("Predicting", 5) as advance:
         advance(5)
     assert [task.description for display in displays for task in display.tasks] == ["Training", "Predicting"]
+
+
+def test_bars_for_python(displays: list[RichProgress], toy: Manifest) -> None:
+    ltds.check(toy, progress=ltds.Bars())
+    tasks = [task for display in displays for task in display.tasks]
+    assert {task.description for task in tasks} == {"Looking at images", "Probing"}
+    assert all(task.completed == task.total for task in tasks)
 
 
 def test_unread_images_are_named_without_commands_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
