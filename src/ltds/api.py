@@ -57,25 +57,26 @@ def train(
     Args:
         data: "bestiary" (built in), the folder of a dataset, a folder of images sorted as domain/class/*, a CSV file
             with the columns path, class and domain, or a Manifest.
+        out: A new folder, by default runs/NAME.
         method: A name that `ltds.list_methods` lists, or your own as "package.module:Class".
         held_out: The domain to test on, which is not used in training.
-        out: A new folder, by default runs/NAME.
+        seed: Seed of all random numbers.
+        epochs: Length of the training.
+        device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
+        ranks: How many processes train together, each on its share of every batch. torchrun can start them, too.
         features: A file of vectors to train on instead of images, see `ltds.extract_features`.
+        config: A TOML file with settings.
+        settings: Settings by dotted name, as in {"optimizer.lr": 0.05}. They replace those of the file.
         budget: The time for the whole training, "10m" by default.
         estimate: Before the final model is trained on all domains, hold out each domain in turn ("full") or only
             `held_out` ("one"). The runs are then folders in `out`, and the final one is returned.
-        say: Called with each choice and its reason, as text.
-        config: A TOML file with settings.
-        settings: Settings by dotted name, as in {"optimizer.lr": 0.05}. They replace those of the file.
-        seed: Seed of all random numbers.
-        epochs: Length of the training.
-        device: "auto", "cpu", "cuda" or "mps".
         tensorboard: Also write event files for TensorBoard.
         resume: The directory of a run to continue exactly where it stopped. No other argument may be given then, except
-            `ranks` and `trust`.
-        ranks: How many processes train together, each on its share of every batch. torchrun can start them, too.
+            `ranks`, `trust`, `progress` and `say`.
         trust: Modules outside ltds that the file or the run needs and that may be imported. Those that `method` and
             `settings` name are trusted already.
+        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        say: Called with each choice and its reason, as text.
     """
     options = {
         "method.name": method,
@@ -151,9 +152,14 @@ def evaluate(
     report.html. The other arguments are for that.
 
     Args:
+        run: The run, or with `data` any model directory.
         data: A dataset with the same class names, or a folder of images sorted as domain/class/*.
         out: The folder to write to, by default evaluations/NAME in the run.
         split: "all" images of `data`, or "test".
+        batch_size: How many images are computed at once.
+        device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
+        trust: Modules outside ltds that the model needs and that may be imported.
+        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
     if data is not None:

@@ -49,11 +49,16 @@ def extract_features(
     predict from images.
 
     Args:
+        data: The dataset, or its folder.
+        backbone: The network: "efficientnet-lite0" to "2", a ResNet, "timm:NAME", "torchvision:NAME", "hf:FOLDER",
+            or your own as "package.module:function".
         weights: A file of pretrained weights. By default the ImageNet weights of an efficientnet-lite; for "hf:FOLDER"
             those in the folder.
         size: Side of the images that the network sees, in pixels.
         out: The file, by default DATA/features/BACKBONE-SIZE.npz, or with weights of your own
             DATA/features/BACKBONE-SIZE-CHECKSUM.npz.
+        device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
+        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
     """
     manifest = open_dataset(data, progress)
     settings = backbone_settings(backbone, str(weights))

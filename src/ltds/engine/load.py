@@ -27,8 +27,10 @@ from ltds.semantics.embeddings import ClassEmbeddings
 def load_model(path: str | Path, *, device: str = "auto", trust: Iterable[str] = ()) -> Model:
     """The model of a finished run or of a model directory: `ltds.load_model("runs/a").predict(["a.jpg"])`.
 
-    `device`: "auto" (a GPU if there is one), "cpu", "cuda" or "mps". `trust`: modules outside ltds that the model needs
-    and that may be imported, as in trust=["my_package.methods"].
+    Args:
+        path: The run or the model directory.
+        device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
+        trust: Modules outside ltds that the model needs and that may be imported, as in ["my_package.methods"].
     """
     folder, target = Path(path), choose_device(device)
     if is_model_directory(folder):

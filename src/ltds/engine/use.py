@@ -53,6 +53,10 @@ def predict(
         name_unknowns: Give unknown images the name of the open class with the nearest embedding (methods with class
             embeddings only).
         data: The dataset that the model was trained on, for `nearest`, if it was moved after training.
+        batch_size: How many images are computed at once.
+        device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
+        trust: Modules outside ltds that the model needs and that may be imported.
+        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
     """
     check_threshold(threshold)
     check_counts(top=top, nearest=nearest, batch_size=batch_size)
@@ -97,8 +101,13 @@ def export(
         ltds.export("runs/first", "models/first", to="onnx", check="photos").difference
 
     Args:
+        model: A run or a model directory.
+        out: The folder to write to, which must not exist.
+        to: "safetensors" (to load with `load_model`), "onnx" or "torch-export".
         check: Images, or folders of images. The export is compared with the model on the first hundred.
         nearest: Add what is needed to find the nearest training images, including small copies of them.
+        trust: Modules outside ltds that the model needs and that may be imported.
+        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
     """
     images = find_images([check] if isinstance(check, str | Path) else check)[:MOST_CHECKED]
     loaded = load_model(model, device="cpu", trust=trust)

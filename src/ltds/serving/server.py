@@ -134,12 +134,19 @@ def serve(
 
     Args:
         model: A run, a model directory, or what `load_model` returned.
+        host: With an address other than 127.0.0.1, other machines can use the model.
+        port: Port of the page.
+        top: How many of the most probable classes to show.
+        threshold: Say "unknown" if the score is below this number, instead of the model's own threshold.
         nearest: How many of the most similar training images to show; by default three, if their features or the
             dataset can be found (`Model.training_index`).
+        data: The dataset that the model was trained on, for `nearest`, if it was moved after training.
         max_mb: Larger image files are refused.
         max_megapixels: Larger images are refused.
-        host: With an address other than 127.0.0.1, other machines can use the model.
         allow_host: Names by which browsers may reach the server.
+        device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
+        trust: Modules outside ltds that the model needs and that may be imported.
+        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
         say: Called with the address of the page.
     """
     if data is not None and nearest == 0:

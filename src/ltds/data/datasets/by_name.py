@@ -30,7 +30,9 @@ def build_data(
 
     Args:
         dataset: A name that the command `ltds data build` lists, or your own function as "package.module:function".
+        out: The folder of the dataset.
         settings: Settings of the dataset.
+        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
         inputs: The other arguments of the builder, such as source.
     """
     builder = find_builder(dataset)

@@ -42,8 +42,10 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         found = ltds.check("photos")
         print(found.verdict, found.problems)
 
-    `data`: a folder of images sorted as domain/class/*, a list of images (.csv), the folder of a dataset, "bestiary",
-    or a Manifest.
+    Args:
+        data: A folder of images sorted as domain/class/*, a list of images (.csv), the folder of a dataset, "bestiary",
+            or a Manifest.
+        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
     """
     source = "a manifest" if isinstance(data, Manifest) else str(data)
     raw = raw_images(data)
