@@ -107,7 +107,7 @@ class LocalExecutor:
 def _child(parent: int, connection: Connection, threads: int) -> None:
     exit_with_parent(parent)
     retain_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair: it ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     gc.freeze()  # what torch consists of stays: to search it for garbage after each cell takes a tenth of a second
     while True:
         path, config, first_phase = _received(connection)

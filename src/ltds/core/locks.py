@@ -2,7 +2,7 @@
 
 A lock is held on a file `.lock` in the folder, open for writing, because NFS passes no other locks on to its server:
 `flock` on the folder itself, or on a file open for reading, fails there. Linux turns `flock` on an NFS file into a lock
-of the server, so that it also holds between machines, unless the share is mounted with `nolock` or `local_lock`.
+of the server, so it also holds between machines, unless the share is mounted with `nolock` or `local_lock`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
 def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """A new folder in `parent` for unfinished work, removed at the end; those of killed processes are removed first.
 
-    A process keeps the lock of its folder while it lives, so that a folder that can be locked is abandoned.
+    A process keeps the lock of its folder while it lives, so a folder that can be locked is abandoned.
     """
     with locked(parent, wait=True):
         for abandoned in parent.glob(f"{glob.escape(prefix)}*"):

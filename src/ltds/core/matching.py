@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 def match_names(stored: Sequence[str], asked: Sequence[str], loosely: Callable[[str], str]) -> list[int | None]:
     """For each name that is asked for, the position of the same name in `stored`; None where there is none.
 
-    Or else of the only one with the same `loosely(name)`, if no other name is asked for that is so spelled: then it
-    could be meant by either.
+    Otherwise that of the only stored name with the same `loosely(name)`, unless several of the names that are asked for
+    share it.
     """
     exact = {name: i for i, name in enumerate(stored)}
     if all(name in exact for name in asked):

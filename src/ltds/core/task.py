@@ -86,7 +86,7 @@ class Task:
         if not all(isinstance(text, str) for text in texts) or not all(
             map(_is_list, (data["classes"], data["domains"]))
         ):
-            raise TypeError("names that are no texts")
+            raise TypeError("names that are not text")
         return cls(
             name=data["name"],
             classes=tuple(data["classes"]),

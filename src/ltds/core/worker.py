@@ -51,7 +51,7 @@ def _wait_for_end_of(parent: int) -> None:
 def run_worker(parent: int) -> None:
     """The whole life of a worker: set up, answer its parent until the end of the input, end without delay."""
     exit_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair: it ends its workers itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))  # an exception, so that half-written files go
     try:
         _serve()

@@ -258,7 +258,7 @@ def narrow_note(largest: Collection[int]) -> str:
     """A sentence about images for which `narrow_grey` gave these values."""
     number = "1 16-bit image uses" if len(largest) == 1 else f"{len(largest)} 16-bit images use"
     it = "it is almost black: rescale it" if len(largest) == 1 else "they are almost black: rescale them"
-    return f"{number} at most 1/16 of the range (largest value {max(largest)}), so that {it}"
+    return f"{number} at most 1/16 of the range (largest value {max(largest)}), so {it}"
 
 
 def _stated_bits(image: Image.Image) -> int:

@@ -109,7 +109,8 @@ def _arrays(file: Path) -> tuple[NDArray[np.floating], list[str], dict[str, Any]
 def _rows_by_path(paths: list[str], wanted: Sequence[str], file: Path) -> NDArray[np.int64]:
     """For each wanted path the row of the file: the same path, or else the only one with the same last parts.
 
-    No other wanted path may end so either: A/cat/1.jpg and B/cat/1.jpg are two images, and cat/1.jpg could be any.
+    No other wanted path may have the same ending: A/cat/1.jpg and B/cat/1.jpg are two images,
+    and cat/1.jpg could be either.
     """
     depth = 1 + min((path.count("/") for path in paths), default=0)
     rows = match_names(paths, wanted, lambda path: _last_parts(path, depth))

@@ -33,7 +33,7 @@ class Manifest:
     Each file has one row. Only with `test_repeats` may a test row name a file of a train or val row, for protocols that
     test on a whole domain, its training images included. With `whole_held_out` a held-out domain is tested on all of
     its images, whatever their split: nothing of it was trained on. With `evaluated_only`, which no file stores, no
-    model is trained on it, so that its classes need no training images.
+    model is trained on it, so its classes need no training images.
     """
 
     root: Path

@@ -195,7 +195,7 @@ def _listed(images: Any) -> ModelInputs:
 def check_threshold(threshold: float | None) -> None:
     """Refuse a number that no score can reach: a mistake that would make every image "unknown".
 
-    Infinity is no mistake: it says so.
+    Infinity is allowed: it asks for exactly that.
     """
     if threshold is not None and threshold != math.inf and not threshold <= 1:
         remedy = "Choose a number below 1, such as 0.9."

@@ -108,7 +108,7 @@ class MixStyle:
     @contextmanager
     def mixing(self, domains: Tensor, generator: torch.Generator) -> Iterator[None]:
         """Forward passes inside mix the styles of a batch whose samples have these domains (N,)."""
-        require_learning_stages(self.settings, self.frozen)  # here, so that models of runs of before can be loaded
+        require_learning_stages(self.settings, self.frozen)  # here, so that models of earlier runs can be loaded
         if not (domains != domains[0]).any():
             raise ConfigError(
                 "Expected a batch of two domains or more for MixStyle, but all of its images are of one. "

@@ -103,7 +103,7 @@ def _no_runs(paths: list[Path], problems: list[str]) -> str:
     shown, more = problems[:SHOWN], len(problems) - SHOWN
     reasons = " ".join(shown) or "nothing was given."
     if more > 0:
-        reasons += f" And {more} more such."
+        reasons += f" And {more} more."
     return (
         f"Expected {given} to be or to contain finished, evaluated run directories, but got none: {reasons} "
         "Make one with 'ltds train', evaluate it with 'ltds evaluate RUN', then type 'ltds report RUN'."

@@ -1,4 +1,4 @@
-"""What a new run is refused for, and that runs of before such a rule can be resumed and used."""
+"""What a new run is refused for, and that runs from before such a rule can be resumed and used."""
 
 from __future__ import annotations
 

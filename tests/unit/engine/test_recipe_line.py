@@ -46,7 +46,7 @@ def test_a_run_says_what_the_recipe_set(toy: Manifest) -> None:
 
 def test_what_the_user_gives_is_not_the_recipe_s(toy: Manifest) -> None:
     large = bestiary(toy, size=64)
-    assert "found for images of 32 pixels; these have 64, so that data.size=64." in line(large)
+    assert "found for images of 32 pixels; these have 64, so data.size is set to 64." in line(large)
     said = line(large, data={"root": "x", "size": 32}, averaging="none", optimizer={"lr": 0.2})
     assert not any(word in said for word in ("data.size", "averaging", "optimizer.lr"))
     assert "data.batch_size=32" in said

@@ -117,7 +117,7 @@ def test_16_bit_images_that_use_little_of_their_range(photos: Path, tmp_path: Pa
     for name, factor in (("twelve", 1), ("eight", 1 / 16), ("sixteen", 16)):
         Image.fromarray((ramp * factor).astype(np.uint16)).save(photos / "day" / "ant" / f"{name}.png")
     Image.fromarray(np.zeros((40, 40), np.uint16)).save(photos / "day" / "ant" / "black.png")
-    sentence = "2 16-bit images use at most 1/16 of the range (largest value 4080), so that they are almost black: "
+    sentence = "2 16-bit images use at most 1/16 of the range (largest value 4080), so they are almost black: "
     sentence += "rescale them"
     found = ltds.check(photos)
     assert found.narrow == {"day/ant/eight.png": 255, "day/ant/twelve.png": 4080}
@@ -129,7 +129,7 @@ def test_16_bit_images_that_use_little_of_their_range(photos: Path, tmp_path: Pa
     again = [finding.text for finding in ltds.check(built).findings if "16-bit" in finding.text]
     assert len(again) == 1, "said once"
     (photos / "day" / "ant" / "eight.png").unlink()
-    one = "1 16-bit image uses at most 1/16 of the range (largest value 4080), so that it is almost black: rescale it"
+    one = "1 16-bit image uses at most 1/16 of the range (largest value 4080), so it is almost black: rescale it"
     assert any(finding.text.startswith(one) for finding in ltds.check(photos).findings)
 
 
@@ -203,7 +203,7 @@ def test_a_dataset_with_unreadable_images_cannot_be_trained_on(toy: Manifest, tm
     found = ltds.check(damaged)
     assert found.images == len(toy) - len(elk)
     assert found.training is None
-    assert found.problems[0].startswith(f"{len(elk)} images cannot be read, so that a training on this dataset would")
+    assert found.problems[0].startswith(f"{len(elk)} images cannot be read, so training on this dataset would")
     assert found.problems[1] == "1 class has no image that can be read: 'elk'"
 
 

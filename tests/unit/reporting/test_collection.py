@@ -309,5 +309,5 @@ def test_many_problems_of_one_kind_are_counted_not_listed(make_run) -> None:
     runs = [make_run(f"old{i}") for i in range(6)]
     for run in runs:
         (run / "metrics.json").write_text('{"version": 1}')
-    with pytest.raises(DataError, match=r"And 3 more such\."):
+    with pytest.raises(DataError, match=r"And 3 more\."):
         collect(runs)

@@ -108,7 +108,8 @@ def add(plan: Plan, images: LabelledPaths, domain: str, split: str) -> None:
 def plan_pacs(lists: PacsLists) -> Plan:
     """Leave-one-domain-out: train and crossval lists of every domain, and every domain's complete list for test.
 
-    Each domain can so be held out and tested on all its images. The test list of a source has its training images too.
+    Each domain can therefore be held out and tested on all its images. The test list of a source domain includes its
+    training images.
     """
     plan = start_pacs("pacs", DOMAINS, repeats=True)
     for domain in DOMAINS:

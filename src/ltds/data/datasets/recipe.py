@@ -27,7 +27,9 @@ class Recipe:
         usual, drawn = data.get("size"), built.get("size")
         if usual is None or not isinstance(drawn, int) or drawn == usual:
             return self
-        note = f"Its settings were found for images of {usual} pixels; these have {drawn}, so that data.size={drawn}"
+        note = (
+            f"Its settings were found for images of {usual} pixels; these have {drawn}, so data.size is set to {drawn}"
+        )
         return replace(self, settings={**self.settings, "data": {**data, "size": drawn}}, note=note)
 
 

@@ -34,7 +34,7 @@ def claim_dataset(root: Path, jobs: Sequence[StyleJob], options: StyleOptions) -
 def claim_folder(out: Path, jobs: Sequence[StyleJob], options: StyleOptions, source: Path) -> None:
     """The same for a folder of images in one style.
 
-    The name of a file does not show its style, so that another style is refused as soon as the folder has images, and
+    The name of a file does not show its style, so another style is refused as soon as the folder has images, and
     so are images without a record.
     """
     style = jobs[0].style

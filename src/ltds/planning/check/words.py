@@ -24,7 +24,7 @@ def findings(check: DataCheck) -> Iterator[Finding]:
 def _problems(check: DataCheck) -> Iterator[str]:
     if check.unreadable:
         names = few([f"{path} ({why})" for path, why in check.unreadable.items()])
-        then = ", so that a training on this dataset would stop" if check.is_built else " and would be left out"
+        then = ", so training on this dataset would stop" if check.is_built else " and would be left out"
         yield f"{count(len(check.unreadable), 'image')} cannot be read{then}: {names}"
     for word, lost in (("class", check.unreadable_classes), ("domain", check.unreadable_domains)):
         if lost:
@@ -34,7 +34,7 @@ def _problems(check: DataCheck) -> Iterator[str]:
     if check.not_utf8:
         be = "is" if len(check.not_utf8) == 1 else "are"
         yield (
-            f"{count(len(check.not_utf8), 'name')} of files and folders {be} not UTF-8, so that no dataset can be "
+            f"{count(len(check.not_utf8), 'name')} of files and folders {be} not UTF-8, so no dataset can be "
             f"built: {few(check.not_utf8)}. Rename them, for example with the program convmv"
         )
     if not check.splits["train"]:
@@ -52,7 +52,7 @@ def _problems(check: DataCheck) -> Iterator[str]:
             "of them only: give the others training images, or leave them out"
         )
     if check.splits["train"] and not check.splits["test"] and check.training is None:
-        yield "No image is left for a test, so that no model can be measured: add images"
+        yield "No image is left for a test, so no model can be measured: add images"
 
 
 def _copies(check: DataCheck) -> Iterator[str]:
