@@ -146,7 +146,7 @@ def test_names_that_are_not_utf8_are_a_problem(photos: Path, tmp_path: Path) -> 
     assert len(found.not_utf8) == 7
     assert found.training is None, "it would be refused"
     (problem,) = (text for text in found.problems if "UTF-8" in text)
-    assert problem.startswith("7 names of files and folders are not UTF-8, so that no dataset can be built: y\\xe4k, ")
+    assert problem.startswith("7 names of files and folders are not UTF-8, so no dataset can be built: y\\xe4k, ")
     assert "day/ant/caf\\xe9.png" in found.not_utf8
     done = CliRunner().invoke(
         app, ["data", "check", str(photos), "--json", str(tmp_path / "c.json"), "--out", str(tmp_path / "c.html")]
@@ -338,7 +338,7 @@ def test_too_few_images_for_a_test(toy: Manifest) -> None:
     untested = replace(toy, split_ids=np.zeros_like(toy.split_ids))
     found = ltds.check(untested)
     assert found.training is None
-    assert any("No image is left for a test, so that no model can be measured" in text for text in found.problems)
+    assert any("No image is left for a test, so no model can be measured" in text for text in found.problems)
     found = ltds.check(replace(untested, whole_held_out=True))
     assert found.training == {"held_out": "ink"}
     assert not any("No image is left" in text for text in found.problems)
