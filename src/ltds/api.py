@@ -16,12 +16,12 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import with_absolute_paths
 from ltds.engine.follow import on_all_ranks
 from ltds.engine.other_data import EvaluatedSplit
-from ltds.engine.start import refuse_existing, resume_run
+from ltds.engine.start import resume_run
 from ltds.engine.use import OtherDataResult, evaluate_elsewhere
 from ltds.evaluation.run_metrics import evaluate as evaluate_run
 from ltds.planning.begin import begin_run, new_run_folder
 from ltds.planning.duration import parse_duration
-from ltds.planning.series import RunSeries, check_estimate, series_locked
+from ltds.planning.series import RunSeries, check_estimate, require_new, series_locked
 
 BATCH_SIZE = 64  # images that the network sees at once, with other data
 
@@ -95,7 +95,7 @@ def train(
     check_estimate(estimate)
     seconds = None if budget is None else parse_duration(budget)
     if out is not None:
-        refuse_existing(RunDirectory(Path(out)))
+        require_new(Path(out))
     layers = [with_absolute_paths(layer) for layer in (read_toml(Path(config)) if config else {}, *typed)]
     manifest = _open_data(data, layers, progress)
     return begin_run(

@@ -191,11 +191,16 @@ def test_a_damaged_journal_line_costs_that_line(tmp_path: Path) -> None:
 
 def test_leftovers_of_killed_writers_are_removed(toy: Manifest, tmp_path: Path, straight: RunDirectory) -> None:
     run = stopped(toy, tmp_path / "run", 4)
-    leftovers = [run.path / ".log.jsonl.ab.part", run.last_checkpoint.parent / ".last.safetensors.cd.part"]
-    for file in leftovers:
+    hexadecimal = "0123456789ab"
+    leftovers = [run.path / f".log.jsonl.{hexadecimal}.part"]
+    leftovers += [run.last_checkpoint.parent / f".last.safetensors.{hexadecimal}.part"]
+    others = [run.path / ".download.part", run.path / "other" / f".last.safetensors.{hexadecimal}.part"]
+    others[1].parent.mkdir()
+    for file in leftovers + others:
         file.write_bytes(b"half")
     resume_run(run)
     assert not any(file.exists() for file in leftovers)
+    assert all(file.exists() for file in others)
     assert_same_outcome(straight, run)
 
 

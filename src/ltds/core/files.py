@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -45,6 +46,9 @@ def require_writable(folder: Path) -> None:
     got = f"no permission to write in '{there}'" if there.is_dir() else f"the file '{there}'"
     rule, remedy = "a folder that can be written to", "Choose a place where you may write."
     raise DataError(expected(f"'{folder}'", rule, got, remedy))
+
+
+_PART = re.compile(r"\..+\.[0-9a-f]{12}\.part")
 
 
 def _part_of(path: Path) -> Path:
@@ -144,8 +148,13 @@ def _checksum(file: Path, size: int, modified: int) -> str:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed writers left in a folder and below, which this process has locked: nobody writes there now."""
-    for unfinished in folder.rglob(".*.part"):
+    """Remove what killed writers left in a folder that this process has locked: nobody writes there now.
+
+    Not in folders below: they may be those of others.
+    """
+    for unfinished in folder.glob(".*.part"):
+        if not _PART.fullmatch(unfinished.name):  # another program's
+            continue
         if unfinished.is_dir() and not unfinished.is_symlink():
             shutil.rmtree(unfinished, ignore_errors=True)
         else:

@@ -23,6 +23,7 @@ FINAL_RUN = "final"  # the last of these, trained on every domain
 # In a run, and in a model directory:
 SEEN_FILE = "seen.npy"  # fingerprints of the images that the model was trained on
 NEAREST_FILE = "nearest.npz"  # features of its training images, made when they are first needed
+EVENTS_PREFIX = "events.out.tfevents"  # of TensorBoard's files
 EVALUATIONS_FOLDER = "evaluations"  # of the model on other data
 
 
@@ -116,6 +117,17 @@ class RunDirectory:
     @property
     def exists(self) -> bool:
         return self.config_file.is_file()
+
+    @property
+    def others_files(self) -> list[str]:
+        """Files and folders that no run has left there, which training there would mix with its own. Hidden ones pass.
+
+        A start that was killed leaves some of its own, without config.toml.
+        """
+        own = {self.plan_file, self.environment_file, self.task_file, self.embeddings_file, self.journal_file}
+        own |= {self.failed_file, self.last_checkpoint.parent}
+        there = sorted(self.path.iterdir()) if self.path.is_dir() else []
+        return [p.name for p in there if p not in own and not p.name.startswith((".", EVENTS_PREFIX))]
 
     @property
     def done(self) -> bool:
@@ -228,7 +240,8 @@ class RunDirectory:
         """Create the folder and keep other processes from training in it; an empty folder is removed afterwards."""
         try:
             with locked(self.path):
-                remove_leftovers(self.path)
+                for folder in (self.path, self.last_checkpoint.parent, self.features_file.parent):
+                    remove_leftovers(folder)
                 yield
         except LockedError as error:
             raise CheckpointError(

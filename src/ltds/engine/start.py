@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.errors import CheckpointError, ConfigError
+from ltds.core.files import require_writable
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.core.trust import code_needed
@@ -54,10 +55,18 @@ def create_run(
 
 
 def refuse_existing(run: RunDirectory) -> None:
+    """Raise unless a run can begin in this folder: it must be new or empty, and a place where files can be written."""
+    require_writable(run.path)
     if run.exists:
         raise ConfigError(
             f"Expected '{run.path}' to be a new folder, but it holds a run. Resume that run, or choose another folder.",
             resume=run.path,
+        )
+    if others := run.others_files:
+        raise ConfigError(
+            f"Expected '{run.path}' to be a new or empty folder, but it holds something else, such as '{others[0]}'. "
+            f"Choose another folder, such as '{run.path / 'first'}'.",
+            arguments=["out"],
         )
 
 

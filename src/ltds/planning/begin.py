@@ -23,7 +23,7 @@ from ltds.planning.facts import hardest_task
 from ltds.planning.feasible import require_trainable
 from ltds.planning.implied import with_implied_names
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
-from ltds.planning.series import RunSeries, estimated_domains, refuse_series, series_locked
+from ltds.planning.series import RunSeries, estimated_domains, require_new, series_locked
 
 
 def begin_run(
@@ -38,7 +38,7 @@ def begin_run(
     say: Say = say_nothing,
 ) -> RunDirectory:
     """Train one run in `out`, or with an estimate a series of runs in folders of `out`; returns the (final) run."""
-    refuse_series(out)
+    require_new(out)
     given = _as_spelled(merge(*layers), manifest)
     if is_planned(manifest):
         given = with_implied_names(given)
@@ -63,7 +63,7 @@ def begin_run(
     say(f"Training in '{out}'")
     record = plan.to_dict() if plan.choices else None
     if not domains:
-        refuse_series(out)  # planning takes minutes, in which another command may have begun one
+        require_new(out)  # planning takes minutes, in which another command may have begun one
         run = RunDirectory(out)
         create_run(run, config, manifest, progress, plan=record)
         return run

@@ -73,13 +73,15 @@ def series_locked(path: Path) -> Iterator[None]:
         ) from error
 
 
-def refuse_series(path: Path) -> None:
+def require_new(path: Path) -> None:
+    """Raise unless a run or a series of runs can begin in this folder."""
     if RunSeries.exists_in(path):
         raise ConfigError(
             f"Expected '{path}' to be a new folder, but it holds a series of runs. "
             "Resume it, or choose another folder.",
             resume=path,
         )
+    refuse_existing(RunDirectory(path))
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,7 @@ class RunSeries:
 
         The folder must be locked: another command may have begun there since this one looked.
         """
-        refuse_existing(RunDirectory(path))
-        refuse_series(path)
+        require_new(path)
         configs = {}
         for domain in domains:
             name = "estimate-" + re.sub(r"[^\w.-]+", "_", domain)

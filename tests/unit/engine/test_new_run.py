@@ -19,7 +19,7 @@ from ltds.engine.config import resolve
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.new_run import check_new_run_on
-from ltds.engine.start import create_run, resume_run
+from ltds.engine.start import create_run, refuse_existing, resume_run
 from ltds.planning.begin import begin_run
 from ltds.planning.choices import Choice, RunPlan
 from toy import recorded, toy_config, toy_session, write_dataset
@@ -130,3 +130,32 @@ def test_a_run_records_the_held_out_domain_as_the_dataset_spells_it(tmp_path: Pa
     assert (held.read_config()["data"]["held_out"], held.read_task().held_out) == (stored, stored)
     assert held.read_task().sources == ("ink", "oil")
     assert any(f"'{stored}'" in line for line in said)
+
+
+def test_a_folder_with_something_else_is_refused_and_left_as_it_is(toy: Manifest, tmp_path: Path) -> None:
+    """A typed `--out runs` for `--out runs/first` mixed a run with others, and removed their unfinished files."""
+    unfinished = tmp_path / "runs" / "first" / "checkpoints" / ".last.safetensors.0123456789ab.part"
+    unfinished.parent.mkdir(parents=True)
+    unfinished.write_bytes(b"being written")
+    with pytest.raises(
+        ConfigError, match=r"new or empty folder, but it holds something else, such as 'first'"
+    ) as error:
+        create_run(RunDirectory(tmp_path / "runs"), toy_config(toy, "agg"), toy)
+    assert error.value.arguments == ("out",)
+    assert unfinished.read_bytes() == b"being written"
+
+
+@pytest.mark.parametrize(
+    "left", ["plan.json", "task.json", "environment.json", "FAILED.json", ".DS_Store", "checkpoints"]
+)
+def test_what_a_killed_start_leaves_does_not_matter(toy: Manifest, tmp_path: Path, left: str) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    (run.path / left).mkdir() if left == "checkpoints" else (run.path / left).write_text("{}")
+    refuse_existing(run)
+
+
+def test_a_file_in_the_place_of_the_run_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("")
+    with pytest.raises(DataError, match="a folder that can be written to"):
+        refuse_existing(RunDirectory(tmp_path / "run"))
