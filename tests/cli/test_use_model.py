@@ -17,7 +17,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import ltds
-from command_line import Command
+from command_line import Command, refused
 from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
@@ -81,7 +81,13 @@ def test_json_lines_and_a_sheet_for_any_script(
         assert row["label"] == answer.classes[0][0]
         assert row["classes"] == [{"class": name, "probability": share} for name, share in answer.classes]
     assert "below -99, as you asked" in done.stderr
-    assert command("predict", str(run.path), str(photos), "--out", "sheet.png").returncode == 0
+    for _ in range(2):  # a sheet may be replaced, another picture not
+        assert command("predict", str(run.path), str(photos), "--out", "sheet.png").returncode == 0
+    Image.new("RGB", (16, 16)).save(tmp_path / "photo.png")
+    before = (tmp_path / "photo.png").read_bytes()
+    done = command("predict", str(run.path), str(photos), "--out", "photo.png")
+    refused(done, "'photo.png' to be a new file, or a sheet of predictions, but got another picture")
+    assert (tmp_path / "photo.png").read_bytes() == before
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.size == (6 + 3 * 134, 6 + 128 + 34 + 6)
         assert len(sheet.crop((6, 134, 402, 168)).getcolors(9999) or []) > 10, "there is text below the images"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from ltds.core.captioned_grid import COLUMNS, GridPicture, draw_captioned
 from ltds.core.errors import DataError, expected
@@ -21,6 +22,7 @@ from ltds.engine.training_index import NearestImage, TrainingIndex
 
 MOST_PICTURES = 200  # on one sheet
 SIDE = 128
+_MARK = ("Software", "ltds predict")  # a text in the PNG files of sheets
 
 
 def check_output(file: Path) -> None:
@@ -33,7 +35,19 @@ def check_output(file: Path) -> None:
     if file.suffix.lower() not in WRITERS:
         remedy = "Choose the ending by what you need: a table, a line of JSON for each image, or a picture."
         raise DataError(expected(f"'{file}'", "a file .csv, .jsonl or .png", f"'{file.suffix}'", remedy))
+    if file.suffix.lower() == ".png" and file.is_file() and not _is_sheet(file):
+        got, remedy = "another picture, which would be lost", "Choose another name, or delete that file."
+        raise DataError(expected(f"'{file}'", "a new file, or a sheet of predictions", got, remedy))
     require_writable(file.parent)
+
+
+def _is_sheet(file: Path) -> bool:
+    """Whether `write_predictions` wrote this picture. An output typed as *.png names one of the user's images."""
+    try:
+        with Image.open(file) as picture:
+            return bool(picture.info.get(_MARK[0]) == _MARK[1])
+    except OSError:  # not a picture: a damaged file
+        return False
 
 
 def write_predictions(predictions: FilePredictions, file: Path, index: TrainingIndex | None = None) -> None:
@@ -99,8 +113,10 @@ def _write_sheet(predictions: FilePredictions, file: Path, index: TrainingIndex 
     shown = rows[: pictures_on_a_sheet(width - 1)]
     pictures = [picture for row in shown for picture in _pictures(row, width, index)]
     sheet = draw_captioned(pictures, SIDE, width * max(1, COLUMNS // width))
+    mark = PngInfo()
+    mark.add_text(*_MARK)
     with atomic(file) as stream:
-        sheet.save(stream, format="PNG")
+        sheet.save(stream, format="PNG", pnginfo=mark)
 
 
 def pictures_on_a_sheet(nearest: int) -> int:
