@@ -61,7 +61,8 @@ def table(dataset: Dataset, number: str, costs: dict[str, Any]) -> list[str]:
         name = paper_preset(label)
         printed = [f"{theirs[m][name]:.1f}" if name in theirs[m] else "" for m in SHOWN]
         parameters, _ = cost_of(dataset.rows[label]).texts(missing="")
-        cost = f"{costs[label]['run_in_runs_of_agg']:.1f}" if label in costs else ""
+        measured = costs.get(label) or costs.get(name)  # "-scratch" costs the same
+        cost = f"{measured['run_in_runs_of_agg']:.1f}" if measured else ""
         facts = [str(mine["Acc"][label].seeds), parameters, cost]
         lines.append(f"| {' | '.join([label, *(mine[m][label].text(one_seed='') for m in SHOWN), *printed, *facts])} |")
     return lines

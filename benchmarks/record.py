@@ -7,8 +7,9 @@
     python benchmarks/record.py runs/more-seeds --keep ...                        # add to the runs that --out has
 
 Every run is kept with its seed, commit, numbers of images, validation, all metrics and the settings that differ. Runs
-that differ in more than their seed, or whose metrics were computed by other rules, are refused in one row. Older
-records do not say by which rules; tables leave their numbers out where a rule has changed.
+that differ in more than their held-out domain and seed, or whose metrics were computed by other rules, are refused in
+one row. Older records do not say by which rules; tables leave their numbers out where a rule has changed. The variants
+of a benchmark are rows of their own, named as it names them: ltds (attributes).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 import torch
 
+from ltds.benchmark.status import INDEX, read_index
 from ltds.core.added import as_before
 from ltds.core.files import write_json
 from ltds.reporting.collection import collect
@@ -64,6 +66,12 @@ def settings_of(run: Run) -> dict[str, Any]:
     return settings
 
 
+def variants_of(folder: Path) -> dict[str, str]:
+    """The folders of the runs of a benchmark, with the names that it gives to their rows."""
+    cells = read_index(folder) if (folder / INDEX).is_file() else []
+    return {cell.run.path.name: cell.method for cell in cells}
+
+
 def rows_of(named: dict[str, list[Run]]) -> list[dict[str, Any]]:
     """A row of facts for each run, with all of its settings."""
     return [facts(run, row) | {"settings": settings_of(run)} for row, several in named.items() for run in several]
@@ -83,10 +91,10 @@ def cell(run: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def different(rows: list[dict[str, Any]]) -> str:
-    """Where runs that differ in more than their seed would become one row: which one, and in what; "" for none."""
+    """Where runs that differ in more than domain and seed would become one row: which, and in what; "" for none."""
     known: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in rows:
-        place = cell(run)[:-1]
+        place = cell(run)[:2]
         other = known.setdefault(place, {})
         settings = {name: value for name, value in run["settings"].items() if not as_before(name, value)}
         if settings != other.setdefault("settings", settings):
@@ -132,7 +140,9 @@ def main() -> None:
         row, _, folder = text.rpartition("=")
         found = collect([folder])
         problems |= dict.fromkeys(found.problems)  # of several folders, each once
-        named.setdefault(row, []).extend(found.runs)
+        variants = variants_of(Path(folder))
+        for run in found.runs:
+            named.setdefault(row or variants.get(run.directory.path.name, ""), []).append(run)
     for problem in problems:
         print(problem)
     rows = rows_of(named)
