@@ -75,8 +75,8 @@ class EpiFcr(Method):
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
         """sum_n CE(h_n(f_n(x_n))) + L, where L gives no gradient to the domain networks.
 
-        SGD is per-parameter, so the sum equals separate optimizers. L sees the domain networks as they were before this
-        step; the original updates them first.
+        SGD is per-parameter, so without clipping the sum equals separate optimizers. L sees the domain networks as they
+        were before this step; the original updates them first.
         """
 
         def loss(stream: str, logits: Tensor, samples: Batch) -> Tensor:
