@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ltds.core.config import merge, nested
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
-from ltds.data.datasets import BUILDERS
+from ltds.data.datasets import BUILDERS, OWN_IMAGES
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
 from ltds.engine.config import RunConfig, resolve
@@ -26,7 +26,6 @@ from ltds.planning.network import ChosenNetwork, Learning, choose_network
 from ltds.planning.stages import VARIANTS, StageWork
 from ltds.planning.timing import StepTiming, measure
 
-OWN_IMAGES = ("folder", "lists")  # builders whose datasets have no recipe of their own
 EPOCHS = 10  # how often a planned run is validated
 FEWEST_STEPS = 20
 DEFAULT_BUDGET = 600.0
@@ -53,9 +52,12 @@ LENGTHS: dict[Learning, Passes] = {
 
 
 def is_planned(manifest: Manifest) -> bool:
-    """Whether runs on this dataset are planned: datasets of the user are, published ones keep their recipes."""
+    """Whether runs on this dataset are planned: datasets of the user are, published ones keep their recipes.
+
+    By its builder, where it is known: a folder of the user's images may be called pacs.
+    """
     builder = manifest.provenance.get("builder", "")
-    return manifest.name not in BUILDERS and builder not in BUILDERS.keys() - set(OWN_IMAGES)
+    return builder in OWN_IMAGES or (manifest.name not in BUILDERS and builder not in BUILDERS)
 
 
 @threads_restored()

@@ -18,6 +18,7 @@ import ltds
 from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
+from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 from ltds.engine.assemble import assemble
@@ -309,6 +310,9 @@ def test_facts_of_the_toy(toy: Manifest) -> None:
 def test_published_datasets_keep_their_recipes(toy: Manifest) -> None:
     assert is_planned(toy)
     assert is_planned(replace(toy, provenance={"builder": "folder"}))
+    called_so = replace(toy, name="bestiary", provenance={"builder": "lists"})
+    assert is_planned(called_so)
+    assert find_recipe(called_so).settings == {}
     assert not is_planned(replace(toy, provenance={"builder": "pacs-odg"}))
     assert not is_planned(replace(toy, name="bestiary"))
 
@@ -581,6 +585,14 @@ def test_a_budget_for_a_recipe_is_refused(toy: Manifest, tmp_path: Path) -> None
         ltds.train(replace(toy, name="bestiary"), out=tmp_path / "r", budget="1m", settings=SHORT)
 
 
+def test_a_manifest_that_is_not_in_its_folder_is_refused(toy: Manifest, tmp_path: Path) -> None:
+    """A run on it could not be resumed: that reads the dataset from its folder."""
+    other = np.where(toy.split_ids == SPLITS.index("val"), SPLITS.index("train"), toy.split_ids)
+    for unwritten in (replace(toy, split_ids=other), replace(toy, root=tmp_path)):
+        with pytest.raises(DataError, match=r"Write it first, .* dataclasses\.replace\(manifest, root=folder\)"):
+            ltds.train(unwritten, out=tmp_path / "r", settings=SHORT)
+
+
 def test_one_domain_trains_without_a_held_out_one(photos: Path) -> None:
     said: list[str] = []
     run = ltds.train("photos/day", settings=SHORT, say=said.append)
@@ -617,8 +629,10 @@ def test_a_run_without_validation_images_says_what_it_lacks(
     kept = np.isin(toy.domain_ids, [toy.domains.index(domain) for domain in validated])
     splits = np.where(~kept & (toy.split_ids == SPLITS.index("val")), SPLITS.index("train"), toy.split_ids)
     lines: list[str] = []
+    data = replace(toy, split_ids=splits, root=tmp_path)
+    data.write()
     with pytest.raises(ConfigError, match="far enough"):
-        ltds.train(replace(toy, split_ids=splits), out=tmp_path / "run", say=lines.append, **arguments)
+        ltds.train(data, out=tmp_path / "run", say=lines.append, **arguments)  # type: ignore[arg-type]
     assert any("will always name a class" in line for line in lines) == said
 
 

@@ -62,10 +62,15 @@ def config_type(builder: Callable[..., Any]) -> type[Settings] | None:
     return get_type_hints(builder).get("config")
 
 
+OWN_IMAGES = ("folder", "lists")  # builders of datasets from the user's images, whatever their names
+
+
 def find_recipe(dataset: Manifest | str) -> Recipe:
     """The recipe of this dataset, or of a dataset of this name; an empty one for all others."""
     if isinstance(dataset, str):
         known = BUILDERS.get(dataset)
         return known.recipe if known else Recipe()
+    if dataset.provenance.get("builder") in OWN_IMAGES:
+        return Recipe()
     built = dataset.provenance.get("config")
     return find_recipe(dataset.name).for_images(built if isinstance(built, Mapping) else {})
