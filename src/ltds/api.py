@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.config import merge, nested, read_toml
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, RunDirectory
 from ltds.core.trust import modules_named
@@ -132,7 +132,24 @@ def _open_data(data: str | Path | Manifest | None, layers: list[dict[str, Any]],
     source = data if data is not None else root
     if not source:
         raise ConfigError("Expected a dataset, but got none. Name one.", arguments=["data=bestiary"])
+    if isinstance(source, Manifest):
+        _require_written(source)
     return open_or_build(source, progress)
+
+
+def _require_written(manifest: Manifest) -> None:
+    """Refuse a manifest that its folder does not hold: a run that is resumed reads it from there."""
+    try:
+        written = Manifest.read(manifest.root).identity == manifest.identity
+    except DataError:
+        written = False
+    if not written:
+        rule, got = "the dataset in its folder", "one with other images, labels or splits"
+        remedy = (
+            "Write it first, to a folder of its own in which its paths lead to the images: "
+            "dataclasses.replace(manifest, root=folder).write()."
+        )
+        raise DataError(expected(f"the manifest of '{manifest.root}'", rule, got, remedy))
 
 
 def evaluate(
