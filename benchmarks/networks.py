@@ -128,7 +128,7 @@ def build(name: str, task: Task, settings: BackboneSettings) -> Method:
         feature_dim=8 * settings.width,
     )
     method = entry.method(entry.method.Config(**entry.settings), problem)
-    return method.to(memory_format=torch.channels_last) if method.channels_last else method
+    return method if method.second_order else method.to(memory_format=torch.channels_last)
 
 
 def step_of(method: Method, phase: Phase, batch: int, size: int) -> Callable[[], None]:

@@ -97,7 +97,7 @@ def make(case: dict[str, Any]) -> tuple[MetaLtds, Batch]:
     )
     settings = MetaLtdsConfig(gradient_order=case["order"], contrast_classes=case["contrast"] or case["classes"])
     method = MetaLtds(settings, problem)
-    if method.channels_last:  # as in a run
+    if not method.second_order:  # as in a run
         method.to(memory_format=torch.channels_last)
     method.prototypes.present.copy_(torch.tensor(counts > 0))  # as after some epochs
     method.prototypes.value.uniform_()

@@ -16,7 +16,7 @@ def compile_backbones(method: Method, ranks: Ranks, backend: str = "inductor") -
             "network cannot be shared out. Use run.ranks=1, or leave it out.",
             settings=["run.ranks=1"],
         )
-    if not method.channels_last:
+    if method.second_order:
         raise ConfigError(
             "Expected run.compile with a method of first order, but got one that differentiates a gradient, which "
             "compiled networks do not allow. Use method.gradient_order=first, or leave run.compile out.",

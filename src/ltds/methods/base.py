@@ -52,7 +52,7 @@ class Method(nn.Module, ABC):
     batches_per_step: ClassVar[int] = 1  # batches of each domain that a step takes; Batch.split separates them
     fits_after_training: bool = False  # whether `fit_after_training` does anything
     mixes_domains: bool = False  # whether images of all domains are in one forward pass in training
-    channels_last: bool = True  # memory layout: faster convolutions on a CPU, except with second-order gradients
+    second_order: bool = False  # whether `loss` differentiates a gradient: no compiled network, another memory layout
 
     def __init__(self, config: Any, problem: Problem) -> None:
         super().__init__()

@@ -104,7 +104,7 @@ class Daml(Method):
         super().__init__(config, problem)
         sources = self.task.sources
         self.mixes_domains = config.joint_forward
-        self.channels_last = config.gradient_order == "first"
+        self.second_order = config.gradient_order == "second"
         self.criterion = Criterion(config.criterion, self.task)
         self.other_networks = nn.ModuleList(new_domain_network(self.backbone, self.classifier) for _ in sources[1:])
         self.register_buffer("warming_up", torch.tensor(config.warmup > 0))
@@ -138,14 +138,14 @@ class Daml(Method):
         train, test = (self.by_domain(half) for half in batch.split(self.batches_per_step))
         if clock.phase == "warmup":
             return self._aggregate(train, clock)
-        second, w = self.config.gradient_order == "second", self.config.weights
+        w = self.config.weights
         terms = self._meta_train(train, clock)
         total = weighted_sum(terms, {"classification": 1.0, "distillation": w.distillation, "mix": w.mix})
 
         theta = {name: p for name, p in self.named_parameters() if p.requires_grad}
-        inner = gradients(total, theta, second_order=second)
+        inner = gradients(total, theta, second_order=self.second_order)
         fast = fast_weights(theta, inner, self.config.inner_lr)
-        if not second:
+        if not self.second_order:
             total = with_known_gradient(total, list(theta.values()), inner)
 
         outer = self._meta_test(test, self._networks(fast), clock)

@@ -51,7 +51,7 @@ class MetaLtds(Method):
                 + ("Set method.meta_test_domains=1 or 0." if domains > 1 else "Set method.meta_test_domains=0.")
             )
         self.mixes_domains = config.joint_forward
-        self.channels_last = not (config.gradient_order == "second" and config.meta_test_domains)
+        self.second_order = config.gradient_order == "second" and config.meta_test_domains > 0
         self.criterion = Criterion(config.criterion, self.task)
         log_n = Criterion(CriterionSettings(name="dc" if config.calibrated else "ce"), self.task).log_n
         self.semantics = ClassSemantics(config, problem, log_n)
@@ -76,7 +76,7 @@ class MetaLtds(Method):
 
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
         """L_mtr + w_mte L_mte. Alg. 1, lines 2 to 17; the engine takes the step of line 17."""
-        w, second = self.config.weights, self.config.gradient_order == "second"
+        w = self.config.weights
         train, test = self._split(clock)  # line 2
         strength = self.augmentation.strength(clock)
 
@@ -87,10 +87,10 @@ class MetaLtds(Method):
         total = weighted_sum(terms, weights) * (len(train) if self.config.sum_domains else 1)
         if test:
             theta = {name: p for name, p in self.named_parameters() if p.requires_grad}  # line 11
-            inner = gradients(total, theta, second_order=second)
+            inner = gradients(total, theta, second_order=self.second_order)
             clip, norm = self.config.inner_clip, self.config.inner_clip_norm
             fast = fast_weights(theta, inner, self.config.inner_lr, clip=clip, clip_norm=norm)
-            if not second:
+            if not self.second_order:
                 total = with_known_gradient(total, list(theta.values()), inner)
 
             outputs = self._forward(self._functions(fast), batch, test)  # lines 13 to 16
@@ -267,4 +267,4 @@ class MetaLtds(Method):
     @property
     def _fused(self) -> bool | None:
         """Fused losses can be differentiated only once; otherwise (None) the number of classes decides."""
-        return False if self.config.gradient_order == "second" and self.config.meta_test_domains else None
+        return False if self.second_order else None

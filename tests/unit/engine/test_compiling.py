@@ -35,6 +35,14 @@ def test_a_compiled_step_is_the_same(toy: Manifest, precision: str) -> None:
             torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(("name", "second"), [("ltds", False), ("ltds-paper", True), ("daml", False), ("agg", False)])
+def test_only_methods_of_first_order_are_in_the_layout_for_them(toy: Manifest, name: str, second: bool) -> None:
+    method = toy_session(toy, name).method
+    assert method.second_order is second
+    kernels = next(p for p in method.backbone.parameters() if p.ndim == 4 and p.shape[2] > 1)
+    assert kernels.is_contiguous(memory_format=torch.channels_last) is not second
+
+
 def test_nothing_is_compiled_unless_asked() -> None:
     assert RunSettings().compile is False
 
