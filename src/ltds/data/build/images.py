@@ -34,7 +34,7 @@ def check_images(make_plan: MakePlan, source: Path, damaged: str, progress: Prog
     narrow: dict[str, int] = {}
     while True:
         plan = make_plan(left_out)
-        _require_writable(plan, source)
+        _require_utf8_names(plan, source)
         new = partial(_unchecked, plan, checked)
         require_files(source, new(), f"the images of {plan.name}", plan.where)
         problems = _problems(new, source, narrow, progress) if damaged != "unchecked" else {}
@@ -92,7 +92,7 @@ def _refuse(problems: dict[str, str], source: Path) -> None:
     raise DataError(expected(f"the images in '{source}'", "readable", got, remedy))
 
 
-def _require_writable(plan: Plan, source: Path) -> None:
+def _require_utf8_names(plan: Plan, source: Path) -> None:
     """Refuse names that are not UTF-8, because a manifest is."""
     names = chain([plan.name], plan.classes, plan.domains, plan.images())
     wrong = [printable(name) for name in names if not is_utf8(name)]

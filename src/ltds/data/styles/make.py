@@ -65,7 +65,7 @@ def make_images(
     for folder in {job.target.parent for job in missing}:
         folder.mkdir(parents=True, exist_ok=True)
         _delete_abandoned(folder)
-    _require_writable(missing)
+    _require_known_format(missing)
     load_styles({job.style for job in missing}, options)
     chunks = list(_chunks(missing, CHUNK * options.batch))
     problems: dict[str, str] = {}
@@ -94,7 +94,8 @@ def _delete_abandoned(folder: Path) -> None:
                 unfinished.unlink()
 
 
-def _require_writable(jobs: Iterable[StyleJob]) -> None:
+def _require_known_format(jobs: Iterable[StyleJob]) -> None:
+    """Refuse a file to write whose ending names no image format that can be written."""
     known = Image.registered_extensions()
     bad = next((job.target for job in jobs if known.get(job.target.suffix.lower()) not in Image.SAVE), None)
     if bad is not None:
