@@ -63,7 +63,7 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
-            value = _named(result, key, value)
+            _expand_name(result, key, value)
             tables = isinstance(value, Mapping) + isinstance(result.get(key, value), Mapping)
             if tables == 1:
                 got = result[key] if isinstance(value, Mapping) else value
@@ -75,14 +75,16 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _named(result: dict[str, Any], key: str, value: Any) -> Any:
-    """The value to lay over result[key], where one of the two may be a text and the other a table with a name."""
+def _expand_name(result: dict[str, Any], key: str, value: Any) -> None:
+    """Prepare result[key] for a value laid over it, where one of the two is a text and the other a table with a name.
+
+    A text below a table becomes that table's name; a table below a text is removed, as the text replaces all of it.
+    """
     below = result.get(key)
     if isinstance(below, str) and isinstance(value, Mapping):
         result[key] = {"name": below}
     elif isinstance(below, Mapping) and "name" in below and isinstance(value, str):
         del result[key]
-    return value
 
 
 def check_settings(
