@@ -136,10 +136,10 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def file_content(file: Path) -> str:
-    """Its SHA-256, computed once as long as the file stays as it is: a grid asks for each of its runs."""
-    status = file.stat()
-    return _checksum(file.resolve(), status.st_size, status.st_mtime_ns)
+def cached_sha256(path: Path) -> str:
+    """As `sha256`, but computed once as long as the file stays as it is: a grid asks for each of its runs."""
+    status = path.stat()
+    return _checksum(path.resolve(), status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=64)

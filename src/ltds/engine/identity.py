@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from ltds.core.added import as_before
-from ltds.core.files import file_content
+from ltds.core.files import cached_sha256
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.semantics import names_other_table, semantics_checksum
@@ -32,7 +32,7 @@ def file_checksums(config: RunConfig) -> dict[str, str]:
     Weights may also be a name of those that come with a package. Class embeddings: `semantics_checksum`.
     """
     named = {"data.features": config.data.features, "backbone.weights": config.backbone.weights}
-    return {name: file_content(Path(file)) for name, file in named.items() if file and Path(file).is_file()}
+    return {name: cached_sha256(Path(file)) for name, file in named.items() if file and Path(file).is_file()}
 
 
 def identity(config: RunConfig, manifest: Manifest) -> str:

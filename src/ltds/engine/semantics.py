@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ltds.core.errors import ConfigError, DataError
-from ltds.core.files import file_content
+from ltds.core.files import cached_sha256
 from ltds.core.task import Task
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
@@ -65,7 +65,7 @@ def semantics_checksum(config: RunConfig, manifest: Manifest) -> str:
     file = semantics_file(config, manifest)
     if file is None:
         return ""
-    return file_content(file) if file.is_file() else f"missing: {file}"
+    return cached_sha256(file) if file.is_file() else f"missing: {file}"
 
 
 def _dataset_table(folder: Path, method: str) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ltds.core.errors import CheckpointError
-from ltds.core.files import file_content
+from ltds.core.files import cached_sha256
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.same_images import KEY, image_content
@@ -22,7 +22,7 @@ def series_data(config: RunConfig, manifest: Manifest) -> dict[str, str]:
         "data": manifest.identity,
         KEY: image_content(config, manifest),
         "semantics": semantics_checksum(config, manifest),
-        **{name: file_content(file) for name, file in files.items() if file.is_file()},
+        **{name: cached_sha256(file) for name, file in files.items() if file.is_file()},
     }
     return {name: checksum for name, checksum in checksums.items() if checksum}
 
