@@ -73,8 +73,8 @@ def predict(
     Exit code 1: some images could not be read; they are named, and the others are predicted.
     """
     from ltds.engine.load import load_model
-    from ltds.engine.prediction_files import check_output
     from ltds.engine.use import predict as predict_images
+    from ltds.engine.write_predictions import check_output
 
     if out is not None:
         check_output(out)
@@ -120,7 +120,7 @@ def _say_command(words: list[str]) -> None:
 
 
 def _say_written(out: Path, images: int, nearest: int) -> None:
-    from ltds.engine.prediction_files import pictures_on_a_sheet
+    from ltds.engine.write_predictions import pictures_on_a_sheet
 
     most = pictures_on_a_sheet(nearest)
     part = f", the first {most} images" if images > most and out.suffix.lower() == ".png" else ""

@@ -18,7 +18,7 @@ from ltds.engine.load import load_model
 from ltds.engine.model import Model, check_counts, check_threshold
 from ltds.engine.other_data import EvaluatedSplit, Judged, evaluate_on, evaluation_folder, write_evaluation
 from ltds.engine.predict_files import FilePredictions, SkippedFile, find_images, predict_files
-from ltds.engine.prediction_files import check_output, write_predictions
+from ltds.engine.write_predictions import check_output, write_predictions
 
 MOST_CHECKED = 100  # images that an export is compared on
 

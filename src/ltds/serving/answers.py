@@ -13,7 +13,7 @@ from ltds.data.decode import DAMAGE, open_image
 from ltds.engine.indexing import can_index
 from ltds.engine.model import ImagePrediction, Model, check_counts, check_threshold
 from ltds.engine.predict_files import require_images
-from ltds.engine.prediction_files import describe_nearest
+from ltds.engine.write_predictions import describe_nearest
 from ltds.serving.limits import ServeLimits
 
 JPEG = b"\xff\xd8\xff"

@@ -21,9 +21,9 @@ from ltds.engine import other_data, use
 from ltds.engine.loop import train
 from ltds.engine.model import ImagePrediction
 from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
-from ltds.engine.prediction_files import write_predictions
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.engine.training_index import NearestImage
+from ltds.engine.write_predictions import write_predictions
 from toy import recorded, toy_session
 
 

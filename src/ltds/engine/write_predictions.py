@@ -1,4 +1,4 @@
-"""Predictions as files: CSV, JSON lines, or a picture with the images and their labels."""
+"""Write predictions to a file: CSV, JSON lines, or a picture with the images and their labels."""
 
 from __future__ import annotations
 
