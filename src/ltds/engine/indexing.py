@@ -39,13 +39,13 @@ def open_index(model: Model, data: str | Path | Manifest | None = None, progress
 
     `data`: the dataset that the model was trained on, where it is not at the place it had then.
     """
-    fingerprint = fingerprint_of(model)
+    checksum = model_checksum(model)
     file = None if model.folder is None else model.folder / NEAREST_FILE
     if file is not None and file.is_file():
         index = TrainingIndex.load(file)
-        if index.fingerprint == fingerprint:
+        if index.model_checksum == checksum:
             return index
-    index = compute_index(model, _training_data(model, data), fingerprint, progress)
+    index = compute_index(model, _training_data(model, data), checksum, progress)
     if file is not None:
         _keep(index, file)
     return index
@@ -59,8 +59,8 @@ def can_index(model: Model) -> bool:
     return bool(place) and (Path(place) / "manifest.json").is_file()
 
 
-def compute_index(model: Model, manifest: Manifest, fingerprint: str, progress: Progress = SILENT) -> TrainingIndex:
-    """Features and thumbnails of all training images; images that cannot be read are left out."""
+def compute_index(model: Model, manifest: Manifest, checksum: str, progress: Progress = SILENT) -> TrainingIndex:
+    """Features and thumbnails of all training images; what cannot be read is left out. `checksum`: the model's."""
     rows = np.concatenate([manifest.rows("train", source) for source in model.task.sources])
     kept: list[int] = []
     pictures: list[bytes] = []
@@ -79,10 +79,10 @@ def compute_index(model: Model, manifest: Manifest, fingerprint: str, progress: 
         (manifest.paths[i], manifest.classes[manifest.labels[i]], manifest.domains[manifest.domain_ids[i]])
         for i in kept
     ]
-    return make_index(np.concatenate(features), names, pictures, fingerprint)
+    return make_index(np.concatenate(features), names, pictures, checksum)
 
 
-def fingerprint_of(model: Model) -> str:
+def model_checksum(model: Model) -> str:
     """SHA-256 of the weights and of the preprocessing: equal for a run and its export."""
     digest = hashlib.sha256()
     preprocessing = model.record.preprocessing.to_dict()

@@ -38,7 +38,7 @@ class TrainingIndex:
     """features (N,D) float16, of length 1; paths, class names and domains (N,).
 
     `thumbnails`: the small JPEG files of all images, one after the other; that of image i ends at `ends[i]`, and has no
-    bytes where there is no picture. `fingerprint` is that of the model whose features these are.
+    bytes where there is no picture. `model_checksum`: of the model whose features these are.
     """
 
     features: NDArray[np.float16]
@@ -47,7 +47,7 @@ class TrainingIndex:
     domains: NDArray[np.str_]
     thumbnails: NDArray[np.uint8]
     ends: NDArray[np.int64]
-    fingerprint: str
+    model_checksum: str  # "fingerprint" in the file
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -83,7 +83,7 @@ class TrainingIndex:
             stored = read_arrays(file)
             if int(stored.pop("format")) != FORMAT:
                 raise ValueError("another format")
-            index = cls(**{**stored, "fingerprint": str(stored["fingerprint"])})  # type: ignore[arg-type]
+            index = cls(model_checksum=str(stored.pop("fingerprint")), **stored)
             index._require_consistent()
             return index
         except (OSError, LookupError, TypeError, ValueError) as error:
@@ -100,7 +100,7 @@ class TrainingIndex:
     def _columns(self) -> dict[str, Any]:
         columns = {name: getattr(self, name) for name in ("features", "paths", "labels", "domains")}
         pictures = {"thumbnails": self.thumbnails, "ends": self.ends}
-        return {**columns, **pictures, "fingerprint": np.asarray(self.fingerprint), "format": np.asarray(FORMAT)}
+        return {**columns, **pictures, "fingerprint": np.asarray(self.model_checksum), "format": np.asarray(FORMAT)}
 
     def _require_consistent(self) -> None:
         """Whether the arrays fit together, as `save` wrote them: the file may come from a stranger."""
@@ -121,13 +121,13 @@ def make_index(
     features: NDArray[np.float32],
     names: Sequence[tuple[str, str, str]],
     pictures: Sequence[bytes],
-    fingerprint: str,
+    model_checksum: str,
 ) -> TrainingIndex:
     """An index of images with these features (N,D): path, class and domain of each, and its JPEG file, or b""."""
     paths, labels, domains = (np.array(column, dtype=np.str_) for column in zip(*names, strict=True))
     ends = np.cumsum([len(picture) for picture in pictures], dtype=np.int64)
     content = np.frombuffer(b"".join(pictures), np.uint8)
-    return TrainingIndex(unit(features).astype(np.float16), paths, labels, domains, content, ends, fingerprint)
+    return TrainingIndex(unit(features).astype(np.float16), paths, labels, domains, content, ends, model_checksum)
 
 
 def unit(features: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ import ltds
 from ltds.core.errors import CheckpointError, ConfigError, DataError, LtdsError, LtdsWarning
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.indexing import fingerprint_of
+from ltds.engine.indexing import model_checksum
 from ltds.engine.loop import train
 from ltds.engine.preprocessing import ImagePreprocessing
 from ltds.engine.training_index import TrainingIndex, make_index
@@ -75,14 +75,14 @@ def test_the_index_is_kept_and_made_again_for_other_weights(toy: Manifest, run: 
     assert (copied / "nearest.npz").read_bytes() == content
     assert len(first) == sum(len(toy.rows("train", d)) for d in ("ink", "oil"))
     model = ltds.load_model(copied)
-    assert fingerprint_of(model) == first.fingerprint
+    assert model_checksum(model) == first.model_checksum
     assert isinstance(model.record.preprocessing, ImagePreprocessing)
     larger = replace(model.record.preprocessing, decoded_side=99)
     model.record = replace(model.record, preprocessing=larger)
-    assert fingerprint_of(model) != first.fingerprint, "the same weights see other pixels"
-    other = replace(first, fingerprint="other")
+    assert model_checksum(model) != first.model_checksum, "the same weights see other pixels"
+    other = replace(first, model_checksum="other")
     other.save(copied / "nearest.npz")
-    assert ltds.load_model(copied).training_index().fingerprint == first.fingerprint
+    assert ltds.load_model(copied).training_index().model_checksum == first.model_checksum
     assert (copied / "nearest.npz").read_bytes() == content
 
 
