@@ -23,7 +23,7 @@ from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import generator
-from ltds.data.cache import ImageCache, image_fingerprint
+from ltds.data.cache import ImageCache, image_files_state
 from ltds.data.inputs import Rows
 from ltds.data.manifest import Manifest
 from ltds.data.prefetch import prefetch
@@ -100,7 +100,7 @@ class _Variant:
         setup = f"{manifest.checksum} {images.size} {source.checksum} {transform} {self.dtype}"
         self.folder = manifest.root / ".cache" / "frozen"
         self.name = f"{hashlib.sha256(setup.encode()).hexdigest()[:16]}-{number}"
-        self.file = self.folder / f"{self.name}-{image_fingerprint(manifest)[:16]}.npy"
+        self.file = self.folder / f"{self.name}-{image_files_state(manifest)[:16]}.npy"
 
     def is_current(self) -> bool:
         try:

@@ -65,7 +65,7 @@ class ImageCache:
         if size < 1:
             raise ConfigError(expected("the image size", "at least 1 pixel", size, "Set data.size to 64, for example."))
         folder = manifest.root / ".cache" / f"{manifest.checksum[:16]}-{size}"
-        source, total_bytes = _fingerprint(manifest)
+        source, total_bytes = _state_and_size(manifest)
         index_and_pixels = _read(folder, source, len(manifest))
         if index_and_pixels is None:
             require_styles(manifest.root)
@@ -99,12 +99,12 @@ class ImageCache:
         return image
 
 
-def image_fingerprint(manifest: Manifest) -> str:
+def image_files_state(manifest: Manifest) -> str:
     """A hash that changes with the manifest, and with the byte size or modification time of any image file."""
-    return _fingerprint(manifest)[0]
+    return _state_and_size(manifest)[0]
 
 
-def _fingerprint(manifest: Manifest) -> tuple[str, int]:
+def _state_and_size(manifest: Manifest) -> tuple[str, int]:
     """A hash of what a cache is made from (manifest, layout, byte size and modification time of each file), and the
     size of all files together.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ltds.core.array_files import read_array
 from ltds.core.files import DiskFullError, atomic
 from ltds.core.progress import SILENT, Progress
-from ltds.data.cache import image_fingerprint
+from ltds.data.cache import image_files_state
 from ltds.data.content import fingerprint
 from ltds.data.manifest import Manifest
 
@@ -25,7 +25,7 @@ Fingerprints = NDArray[np.uint64]
 
 def fingerprints_of(manifest: Manifest, rows: NDArray[np.int64], progress: Progress = SILENT) -> Fingerprints:
     """(N,) the fingerprints of these training and validation rows (N,). Raises OSError where a file is missing."""
-    source = image_fingerprint(manifest)  # before an image is read: if one changes now, what is stored is outdated
+    source = image_files_state(manifest)  # before an image is read: if one changes now, what is stored is outdated
     file = manifest.root / ".cache" / f"{NAME}-{source[:16]}.npy"
     stored = _read(file, len(manifest))
     if stored is not None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.data.cache import image_fingerprint
+from ltds.data.cache import image_files_state
 from ltds.data.datasets.opening import open_dataset
 from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
@@ -27,7 +27,7 @@ from ltds.nn.frozen import FrozenNetwork, require_weights
 
 EFFICIENTNET = "efficientnet-lite0"
 BATCH = 64
-FINGERPRINT = "source"  # in the provenance of features: of which image files, as they were then
+FILES_STATE_KEY = "source"  # in the provenance of features: the `image_files_state` they were computed in
 
 
 def extract_features(
@@ -67,8 +67,8 @@ def extract_features(
     if file.suffix != ".npz":
         raise ConfigError(expected("the file for the features", "named *.npz", f"'{file}'", "Name it so."))
     images = ImagePreprocessing(round(size * 8 / 7), EvalTransform(size))
-    source = image_fingerprint(manifest)  # before an image is read: if one changes now, the features are outdated
-    provenance = {"images": images.to_dict(), "network": network.to_dict(), FINGERPRINT: source}
+    source = image_files_state(manifest)  # before an image is read: if one changes now, the features are outdated
+    provenance = {"images": images.to_dict(), "network": network.to_dict(), FILES_STATE_KEY: source}
     paths = list(dict.fromkeys(manifest.paths))
     values = _compute(manifest, paths, images, network.to(choose_device(device)), progress)
     network.save(weights_beside(file))

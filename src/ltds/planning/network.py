@@ -13,10 +13,10 @@ import torch
 from ltds.core.errors import DataError
 from ltds.core.files import write_text
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
-from ltds.data.cache import image_fingerprint
+from ltds.data.cache import image_files_state
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
-from ltds.engine.extraction import FINGERPRINT, extract_features
+from ltds.engine.extraction import FILES_STATE_KEY, extract_features
 from ltds.nn.backbones import ADAPTER, BackboneSettings, build_backbone
 from ltds.nn.efficientnet import NETWORK, WEIGHTS
 from ltds.planning.choices import Choice, Given
@@ -136,7 +136,7 @@ def _features_file(manifest: Manifest, size: int) -> Path:
 
 def _stored_size(manifest: Manifest, sizes: Iterable[int]) -> int | None:
     """The first of these sizes at which ImageNet features were computed before from the images as they are now."""
-    now = image_fingerprint(manifest)
+    now = image_files_state(manifest)
     for size in sizes:
         file = _features_file(manifest, size)
         try:
@@ -151,7 +151,7 @@ def _is_current(vectors: FeatureVectors, images: str) -> bool:
     """Whether they are of these images and of the plan's network, whatever the name of their file says."""
     backbone = vectors.network.get("backbone")
     network = (backbone.get("name"), backbone.get("weights")) if isinstance(backbone, dict) else None
-    return vectors.provenance.get(FINGERPRINT) == images and network == (NAME, "imagenet")
+    return vectors.provenance.get(FILES_STATE_KEY) == images and network == (NAME, "imagenet")
 
 
 def _recorded_size(manifest: Manifest) -> int | None:

@@ -23,7 +23,7 @@ from ltds.core import parallel
 from ltds.core.errors import ConfigError, DataError
 from ltds.data import cache as cache_module
 from ltds.data import parallel_decode
-from ltds.data.cache import ImageCache, image_fingerprint
+from ltds.data.cache import ImageCache, image_files_state
 from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
 
@@ -113,10 +113,10 @@ def test_caches_of_tiffs_alone_are_outdated_by_their_new_decoding(
     toy: Manifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiffs = replace(toy, paths=tuple(path.replace(".png", ".TIF") for path in toy.paths))
-    before = image_fingerprint(toy), image_fingerprint(tiffs)
+    before = image_files_state(toy), image_files_state(tiffs)
     monkeypatch.setattr(cache_module, "TIFF_DECODING", b"")
-    assert image_fingerprint(toy) == before[0]
-    assert image_fingerprint(tiffs) != before[1]
+    assert image_files_state(toy) == before[0]
+    assert image_files_state(tiffs) != before[1]
 
 
 @pytest.mark.parametrize("name", ["pixels-00000.u8", "index.npy", "source.txt"])
