@@ -14,7 +14,7 @@ from ltds.engine.agree import restored_in_all
 from ltds.engine.checkpoint import load_checkpoint, save_checkpoint
 from ltds.engine.features import sample_features, store_thumbnails
 from ltds.engine.model_record import model_record
-from ltds.engine.seen_images import fingerprints, write_fingerprints
+from ltds.engine.seen_images import seen_fingerprints, write_fingerprints
 from ltds.engine.session import Session
 from ltds.evaluation.predict import predict
 from ltds.evaluation.run_metrics import evaluate
@@ -42,7 +42,7 @@ def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> 
     store_thumbnails(session, features, tables.get("test"), run)
     metrics = evaluate(run)
     run.write_model(model_record(session, metrics))
-    if (seen := fingerprints(session.manifest, session.task, progress)) is not None:
+    if (seen := seen_fingerprints(session.manifest, session.task, progress)) is not None:
         write_fingerprints(run.path, seen)
     run.mark_done()
     run.previous_checkpoint.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.model import Model
 
 
-def fingerprints(manifest: Manifest, task: Task, progress: Progress = SILENT) -> NDArray[np.uint64] | None:
+def seen_fingerprints(manifest: Manifest, task: Task, progress: Progress = SILENT) -> NDArray[np.uint64] | None:
     """(N,) of the training and validation images, ascending; None where a file is missing, as with features alone."""
     rows = np.concatenate([manifest.rows(split, source) for split in ("train", "val") for source in task.sources])
     try:
@@ -61,7 +61,7 @@ def seen_by(model: Model) -> NDArray[np.uint64] | None:
         manifest = Manifest.read(Path(root))
     except (DataError, OSError):
         return None
-    return None if model.stored.trained_on(manifest) is False else fingerprints(manifest, model.task)
+    return None if model.stored.trained_on(manifest) is False else seen_fingerprints(manifest, model.task)
 
 
 def leave_out_seen(model: Model, manifest: Manifest, rows: Sequence[int]) -> list[int]:

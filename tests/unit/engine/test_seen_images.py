@@ -12,7 +12,7 @@ import numpy as np
 from ltds.data.content import fingerprint
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
-from ltds.engine.seen_images import fingerprints
+from ltds.engine.seen_images import seen_fingerprints
 from toy import recorded, toy_session
 
 
@@ -33,5 +33,5 @@ def test_two_runs_on_one_dataset_note_their_own_images(toy: Manifest, tmp_path: 
 
 
 def test_without_images_nothing_is_noted(toy: Manifest, tmp_path: Path) -> None:
-    assert fingerprints(replace(toy, root=tmp_path), toy.task("wax")) is None
+    assert seen_fingerprints(replace(toy, root=tmp_path), toy.task("wax")) is None
     assert list(tmp_path.iterdir()) == []
