@@ -13,9 +13,7 @@ from ltds.cli.screen import SCREEN
 def features(
     data: Annotated[str, typer.Argument(help="Dataset: 'bestiary' (built in) or a dataset folder.")],
     backbone: Annotated[str, typer.Option(help="Pretrained network.")] = "efficientnet-lite0",
-    weights: Annotated[
-        str, typer.Option(help="File of its weights (default for efficientnet-lite0: ImageNet's).")
-    ] = "",
+    weights: Annotated[str, typer.Option(help="File of its weights (default for efficientnet-lite: ImageNet's).")] = "",
     size: Annotated[int, typer.Option(help="Side of the images that the network sees, in pixels.", min=16)] = 224,
     out: Annotated[
         Path | None,

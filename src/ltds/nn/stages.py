@@ -65,7 +65,7 @@ def split_backbone(backbone: nn.Module, stages: int) -> tuple[nn.Module, LaterSt
     """The first stages, in evaluation mode and without gradients, and the later ones."""
     if not isinstance(backbone, Divisible):
         raise ConfigError(
-            f"Expected a backbone that can be divided into stages (a ResNet, efficientnet-lite0) with backbone.frozen="
+            f"Expected a backbone that can be divided into stages (a ResNet, efficientnet-lite) with backbone.frozen="
             f"{stages}, but got a {type(backbone).__name__}. Choose another backbone.name, or set backbone.frozen=0."
         )
     first, later = backbone.split(stages)
