@@ -24,7 +24,7 @@ torch.set_num_threads(1)  # several tests run at once, and two threads on small 
 
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
-    """Six classes, three domains, two splits of the tail: small enough to train in a second."""
+    """Six classes with a long tail, three domains, some pairs missing: small enough to train in a second."""
     return write_dataset(tmp_path_factory.mktemp("toy"))
 
 

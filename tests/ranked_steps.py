@@ -1,4 +1,7 @@
-"""Some steps of methods in float64, in one process or in several ranks: `python ranked_steps.py JOB.json`."""
+"""Some steps of methods in float64, in one process or in several ranks.
+
+`python ranked_steps.py JOB` is one rank; JOB is the JSON text of the arguments of `main`.
+"""
 
 from __future__ import annotations
 
