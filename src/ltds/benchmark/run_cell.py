@@ -12,7 +12,7 @@ from ltds.core.runs import RunDirectory
 from ltds.core.trust import code_needed
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
-from ltds.engine.identity import HOW
+from ltds.engine.identity import EXECUTION_SETTINGS
 from ltds.engine.start import create_run, resume_run
 
 PATIENCE_SECONDS = 15.0
@@ -32,8 +32,8 @@ def run_cell(path: Path, config: dict[str, Any], threads: int, first_phase: Path
         if run.exists:
             # As this command asks, but with the number of threads it started with: rounding depends on it. No code but
             # that of this benchmark.
-            how = {name: config["run"][name] for name in HOW if name != "threads"}
-            resume_run(run, trust=code_needed(config), how=how)
+            execution = {name: config["run"][name] for name in EXECUTION_SETTINGS if name != "threads"}
+            resume_run(run, trust=code_needed(config), execution=execution)
         else:
             config["run"]["threads"] = config["run"]["threads"] or max(1, threads // config["run"]["ranks"])
             other = None if first_phase is None else RunDirectory(first_phase)

@@ -17,7 +17,7 @@ from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic
 from ltds.core.text import reading
 
-FILE = "stylize.csv"
+STYLE_LIST_FILE = "stylize.csv"
 
 
 class StyledImage(NamedTuple):
@@ -30,7 +30,7 @@ class StyledImage(NamedTuple):
 
 def write_style_list(root: Path, images: Iterable[StyledImage]) -> None:
     """Write the list line by line, without holding it in memory."""
-    with atomic(root / FILE) as file:
+    with atomic(root / STYLE_LIST_FILE) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(StyledImage._fields)
@@ -41,7 +41,7 @@ def write_style_list(root: Path, images: Iterable[StyledImage]) -> None:
 
 def read_style_list(root: Path) -> Iterator[StyledImage]:
     """The stylised images, in the manifest's order; none if the dataset has no list."""
-    file = root / FILE
+    file = root / STYLE_LIST_FILE
     if not file.is_file():
         return
     with reading(file) as stream:

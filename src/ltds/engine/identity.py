@@ -13,7 +13,7 @@ from ltds.engine.config import RunConfig
 from ltds.engine.semantics import names_other_table, semantics_checksum
 
 # Settings of [run] that say how a run is computed and what is written, not what it computes.
-HOW = (
+EXECUTION_SETTINGS = (
     "device",
     "threads",
     "ranks",
@@ -48,7 +48,7 @@ def identity(config: RunConfig, manifest: Manifest) -> str:
     for group in settings:
         for name in [name for name, value in settings[group].items() if as_before(f"{group}.{name}", value)]:
             del settings[group][name]
-    for name in HOW:
+    for name in EXECUTION_SETTINGS:
         settings["run"].pop(name, None)  # gone already where it was added later and is as before
     content = [manifest.identity, semantics_checksum(config, manifest), settings]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

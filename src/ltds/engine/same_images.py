@@ -10,7 +10,7 @@ from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 
-KEY = "content"  # in environment.json
+CONTENT_KEY = "content"  # in environment.json
 
 
 def image_content(config: RunConfig, manifest: Manifest) -> str | None:
@@ -20,7 +20,7 @@ def image_content(config: RunConfig, manifest: Manifest) -> str | None:
 
 def require_same_images(run: RunDirectory, environment: dict[str, Any], manifest: Manifest, now: str | None) -> None:
     """Refuse to go on with other images under the same names. Runs without a fingerprint, made before it, go on."""
-    before = environment.get(KEY)
+    before = environment.get(CONTENT_KEY)
     if isinstance(before, str) and now is not None and before != now:
         raise CheckpointError(
             f"Expected the images that '{run.path}' was started with, but '{manifest.root}' has others under the same "

@@ -20,7 +20,7 @@ from ltds.engine.identity import file_checksums
 from ltds.engine.loop import train
 from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.precision import recorded_precision, with_precision
-from ltds.engine.same_images import KEY, image_content, require_same_images
+from ltds.engine.same_images import CONTENT_KEY, image_content, require_same_images
 from ltds.engine.semantics import semantics_checksum
 from ltds.engine.session import Session
 from ltds.engine.team import team_for
@@ -76,15 +76,15 @@ def resume_run(
     *,
     trust: Iterable[str] = (),
     ranks: int | None = None,
-    how: Mapping[str, Any] | None = None,
+    execution: Mapping[str, Any] | None = None,
 ) -> None:
     """Continue a run from its own record, bit for bit as if it had never stopped.
 
     `trust`: modules outside ltds that the run needs and that may be imported. `ranks`: another number of them than the
-    run was started with; then the numbers are the same up to rounding. `how`: other settings of the group `run` that
-    say how it is computed, such as the device.
+    run was started with; then the numbers are the same up to rounding. `execution`: other values of the settings of
+    the group `run` that say how it is computed, such as the device (EXECUTION_SETTINGS).
     """
-    config = with_ranks(resolve(as_stored(run.read_config()), {"run": dict(how or {})}, trust=trust), ranks)
+    config = with_ranks(resolve(as_stored(run.read_config()), {"run": dict(execution or {})}, trust=trust), ranks)
     with run.locked(), team_for(config) as team:
         precision = recorded_precision(run)
         session = assemble(config, Manifest.read(Path(config.data.root)), progress, team.ranks, precision)
@@ -104,14 +104,14 @@ def record(run: RunDirectory, session: Session, first_phase: RunDirectory | None
     environment["parameters"] = sum(p.numel() for p in session.method.parameters())
     environment["data"] = session.manifest.identity
     if (content := image_content(session.config, session.manifest)) is not None:
-        environment[KEY] = content
+        environment[CONTENT_KEY] = content
     environment["semantics"] = semantics_checksum(session.config, session.manifest)
     if files := file_checksums(session.config):
         environment["files"] = files
     if session.frozen is not None:
         environment["frozen"] = session.frozen.checksum
         session.frozen.save(run.frozen_weights)
-    facts = {name: environment.get(name) for name in ("data", KEY, "semantics", "frozen", "precision")}
+    facts = {name: environment.get(name) for name in ("data", CONTENT_KEY, "semantics", "frozen", "precision")}
     then = None if first_phase is None else adopt_first_phase(session, run, first_phase, facts)
     if first_phase is not None and then is not None:
         other = {name: then[name] for name, value in here.items() if then.get(name, value) != value}

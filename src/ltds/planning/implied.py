@@ -8,7 +8,7 @@ from typing import Any
 from ltds.core.config import merge
 from ltds.planning.choices import Given
 from ltds.planning.choose import averaging_settings
-from ltds.planning.network import INSIDE, NAME, pretrained_is_installed
+from ltds.planning.network import IMAGE_NETWORK_SETTINGS, PLANNED_BACKBONE, pretrained_is_installed
 
 
 def with_implied_names(given: Given) -> dict[str, Any]:
@@ -25,6 +25,6 @@ def _averaging(given: Given) -> dict[str, Any]:
 def _network(given: Given) -> dict[str, Any]:
     """The pretrained network, where the settings only say what of it stays fixed."""
     own = given.get("backbone", {})
-    if not isinstance(own, Mapping) or not INSIDE & own.keys() or {"name", "weights"} & own.keys():
+    if not isinstance(own, Mapping) or not IMAGE_NETWORK_SETTINGS & own.keys() or {"name", "weights"} & own.keys():
         return {}
-    return {"backbone": {"name": NAME, "weights": "imagenet"}} if pretrained_is_installed() else {}
+    return {"backbone": {"name": PLANNED_BACKBONE, "weights": "imagenet"}} if pretrained_is_installed() else {}

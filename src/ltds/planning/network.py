@@ -25,7 +25,7 @@ from ltds.planning.stages import StageWork, measure_stages, seconds_per_image, s
 
 # What is trained: a small network on features, the last stage of a pretrained network, all of it, or a new network.
 Learning = Literal["features", "stages", "pretrained", "scratch"]
-NAME = "efficientnet-lite0"
+PLANNED_BACKBONE = "efficientnet-lite0"
 SIZES = (224, 160, 128, 96)  # of the images for features, the best first
 SHARE = 0.6  # of the budget, at most, for the features
 CLEARLY = 0.8  # of a time, at most, for something better that takes longer: the measured pace varies
@@ -38,7 +38,7 @@ ON_IMAGES = (
     "features",
 )  # settings of data that ask for images, or bring features
 OF_RESNETS = frozenset({"stem", "width"})  # settings of the backbone that only a ResNet has
-INSIDE = frozenset({"frozen", "batchnorm"})  # and those that ask for a network on images
+IMAGE_NETWORK_SETTINGS = frozenset({"frozen", "batchnorm"})  # and those that only a network on images has
 
 
 class ChosenNetwork(NamedTuple):
@@ -79,12 +79,13 @@ def choose_network(
         return ChosenNetwork(_from_scratch(why), "scratch")
     if OF_RESNETS & own.keys():
         return ChosenNetwork(_from_scratch("the pretrained network has no such setting of the backbone"), "scratch")
-    if on_cpu and not images and not any(name in data for name in ON_IMAGES) and not INSIDE & own.keys():
-        if stage_work is not None and measure_stages(NAME).seconds(stage_work) <= CLEARLY * budget:
-            return ChosenNetwork(stage_choice(NAME), "stages")
+    on_images = images or any(name in data for name in ON_IMAGES) or IMAGE_NETWORK_SETTINGS & own.keys()
+    if on_cpu and not on_images:
+        if stage_work is not None and measure_stages(PLANNED_BACKBONE).seconds(stage_work) <= CLEARLY * budget:
+            return ChosenNetwork(stage_choice(PLANNED_BACKBONE), "stages")
         return _on_features(manifest, budget, repeatable, progress, say)
-    settings = {"backbone.name": NAME, "backbone.weights": "imagenet"}
-    choice = Choice("network", settings, f"{NAME}, pretrained", "its ImageNet weights are installed here")
+    settings = {"backbone.name": PLANNED_BACKBONE, "backbone.weights": "imagenet"}
+    choice = Choice("network", settings, f"{PLANNED_BACKBONE}, pretrained", "its ImageNet weights are installed here")
     return ChosenNetwork(choice, "pretrained")
 
 
@@ -104,7 +105,7 @@ def _on_features(manifest: Manifest, budget: float, repeatable: bool, progress: 
         "backbone.adapter_width": 1024,
     }
     why = "no GPU here: ImageNet features, computed once, and a small network on them beat a short fine-tuning"
-    choice = Choice("network", settings, f"{NAME}, frozen, {size} px", why)
+    choice = Choice("network", settings, f"{PLANNED_BACKBONE}, frozen, {size} px", why)
     return ChosenNetwork(choice, "features")
 
 
@@ -117,10 +118,10 @@ def _computed_size(manifest: Manifest, budget: float, progress: Progress, say: S
     if stored is not None and stored >= affordable_size(pace, len(manifest), CLEARLY * SHARE * budget):
         return stored
     size = affordable_size(pace, len(manifest), SHARE * budget)
-    expected = pace * len(manifest) * (size / SIZES[0]) ** 2
-    say(f"Computing features with {NAME} at {size} pixels, once for all runs: about {say_duration(expected)} ...")
+    duration = say_duration(pace * len(manifest) * (size / SIZES[0]) ** 2)
+    say(f"Computing features with {PLANNED_BACKBONE} at {size} pixels, once for all runs: about {duration} ...")
     out = _features_file(manifest, size)
-    extract_features(manifest, backbone=NAME, size=size, out=out, device="cpu", progress=progress)
+    extract_features(manifest, backbone=PLANNED_BACKBONE, size=size, out=out, device="cpu", progress=progress)
     return size
 
 
@@ -131,7 +132,7 @@ def affordable_size(seconds_per_image: float, images: int, seconds: float) -> in
 
 
 def _features_file(manifest: Manifest, size: int) -> Path:
-    return manifest.root / "features" / f"{NAME}-{size}.npz"
+    return manifest.root / "features" / f"{PLANNED_BACKBONE}-{size}.npz"
 
 
 def _stored_size(manifest: Manifest, sizes: Iterable[int]) -> int | None:
@@ -151,7 +152,7 @@ def _is_current(vectors: FeatureVectors, images: str) -> bool:
     """Whether they are of these images and of the plan's network, whatever the name of their file says."""
     backbone = vectors.network.get("backbone")
     network = (backbone.get("name"), backbone.get("weights")) if isinstance(backbone, dict) else None
-    return vectors.provenance.get(FILES_STATE_KEY) == images and network == (NAME, "imagenet")
+    return vectors.provenance.get(FILES_STATE_KEY) == images and network == (PLANNED_BACKBONE, "imagenet")
 
 
 def _recorded_size(manifest: Manifest) -> int | None:
@@ -171,6 +172,6 @@ def _record_size(manifest: Manifest, size: int) -> None:
 
 @torch.inference_mode()
 def _seconds_per_image() -> float:
-    network = build_backbone(BackboneSettings(name=NAME, weights="imagenet")).eval()
+    network = build_backbone(BackboneSettings(name=PLANNED_BACKBONE, weights="imagenet")).eval()
     images = torch.zeros(IMAGES, 3, SIZES[0], SIZES[0])
     return seconds_per_image(lambda: network(images), IMAGES)

@@ -9,7 +9,7 @@ from ltds.core.errors import CheckpointError
 from ltds.core.files import cached_sha256
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
-from ltds.engine.same_images import KEY, image_content
+from ltds.engine.same_images import CONTENT_KEY, image_content
 from ltds.engine.semantics import semantics_checksum
 
 REMEDY = "or train a new series in another folder."
@@ -20,7 +20,7 @@ def series_data(config: RunConfig, manifest: Manifest) -> dict[str, str]:
     files = {"features": Path(config.data.features), "weights": Path(config.backbone.weights)}
     checksums = {
         "data": manifest.identity,
-        KEY: image_content(config, manifest),
+        CONTENT_KEY: image_content(config, manifest),
         "semantics": semantics_checksum(config, manifest),
         **{name: cached_sha256(file) for name, file in files.items() if file.is_file()},
     }
@@ -45,7 +45,7 @@ def _wording(name: str, config: RunConfig, manifest: Manifest) -> tuple[str, str
     """What differs, and what came instead."""
     wordings = {
         "data": ("dataset", f"'{manifest.root}' has other images, classes or splits"),
-        KEY: ("images", f"'{manifest.root}' has others under the same names"),
+        CONTENT_KEY: ("images", f"'{manifest.root}' has others under the same names"),
         "semantics": ("class embeddings", f"those of '{config.semantics.table or manifest.root}' have changed since"),
         "features": ("features", f"'{config.data.features}' holds others now"),
         "weights": ("pretrained weights", f"'{config.backbone.weights}' holds others now"),

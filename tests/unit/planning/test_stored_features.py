@@ -34,7 +34,7 @@ def computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def extract(manifest: Manifest, *, backbone: str, size: int, **arguments: Any) -> Path:
         sizes.append(size)
         file = ltds.extract_features(manifest, backbone="tiny", weights=weights, size=size, **arguments)
-        say_network(file, manifest, network.NAME, "imagenet")
+        say_network(file, manifest, network.PLANNED_BACKBONE, "imagenet")
         return file
 
     monkeypatch.setattr(network, "pretrained_is_installed", lambda: True)

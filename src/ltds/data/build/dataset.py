@@ -18,9 +18,9 @@ from ltds.data.build.images import MakePlan, check_images
 from ltds.data.build.plan import Plan
 from ltds.data.build.source import LINK, first_few
 from ltds.data.manifest import Manifest
-from ltds.data.stylelist import FILE, StyledImage, write_style_list
+from ltds.data.stylelist import STYLE_LIST_FILE, StyledImage, write_style_list
 
-_OURS = {LINK, FILE, "manifest.csv", "semantics", ".cache"}
+_OURS = {LINK, STYLE_LIST_FILE, "manifest.csv", "semantics", ".cache"}
 
 
 def build_dataset(
