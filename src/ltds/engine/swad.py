@@ -163,8 +163,8 @@ class WeightWindow:
 def validation_loss(table: PredictionTable, task: Task) -> float:
     """Cross-entropy of validation images of known classes, averaged over each source domain, then over domains.
 
-    Images of open classes are left out, as in `validate`: a method without outputs for these classes has an infinite
-    loss on them, and then any epoch could start the window.
+    Images of open classes are left out, as in `validation_metrics`: a method without outputs for these classes has an
+    infinite loss on them, and then any epoch could start the window.
     """
     known = ~np.isin(table.labels, task.open_classes)
     logits, labels, domains = table.logits[known].astype(np.float64), table.labels[known], table.domains[known]

@@ -12,7 +12,7 @@ from ltds.evaluation.openset import (
     softening_temperature,
     struck_out_threshold,
 )
-from ltds.evaluation.protocol import compute_metrics, validate
+from ltds.evaluation.protocol import compute_metrics, validation_metrics
 from ltds.evaluation.run_metrics import evaluate
 from ltds.evaluation.significance import (
     Agreement,
@@ -56,6 +56,6 @@ __all__ = [
     "softening_temperature",
     "struck_out_threshold",
     "summary",
-    "validate",
+    "validation_metrics",
     "wilcoxon",
 ]

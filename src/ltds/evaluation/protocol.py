@@ -34,7 +34,7 @@ def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Ta
     released = openset.best_h(scores, openset.released_grid(probabilities))
     del probabilities  # (N,C) in float64 can be large and is not needed below
     hits, images = metrics.pair_counts(scores.correct, test.labels, test.domains, shape)
-    validation = None if val is None else validate(val, task)
+    validation = None if val is None else validation_metrics(val, task)
     thresholds = {} if validation is None else validation.pop("thresholds")
     temperature = None if validation is None else validation.pop("temperature")
     if temperature is None:  # nothing to fix it on: no threshold either, but the best possible H is of some interest
@@ -71,7 +71,7 @@ def compute_metrics(test: PredictionTable, val: PredictionTable | None, task: Ta
     }
 
 
-def validate(val: PredictionTable, task: Task) -> dict[str, Any]:
+def validation_metrics(val: PredictionTable, task: Task) -> dict[str, Any]:
     """Numbers from source-validation images of known classes; others are left out.
 
     accuracy (mean over source domains), accuracy of each domain, ece, and the thresholds and the temperature fixed on
@@ -93,7 +93,7 @@ def validate(val: PredictionTable, task: Task) -> dict[str, Any]:
 
 
 def validation_accuracy(val: PredictionTable, task: Task) -> dict[str, Any]:
-    """accuracy and per_domain of `validate`, to the last bit: all that an epoch needs to choose weights."""
+    """accuracy and per_domain of `validation_metrics`, to the last bit: all that an epoch needs to choose weights."""
     val.check_task("val", task)
     scores, used = _source_scores(val, task)
     return _source_accuracies(scores, val.domains[used], task)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ltds.core.errors import DataError
 from ltds.core.task import Task
-from ltds.evaluation.protocol import compute_metrics, validate, validation_accuracy
+from ltds.evaluation.protocol import compute_metrics, validation_accuracy, validation_metrics
 from ltds.evaluation.table import PredictionTable
 
 COUNTS = np.array([[150, 40, 19, 0, 5], [0, 70, 0, 0, 3]])  # sources a and c; class 3 is open; 150, 110, 19, 0, 8
@@ -278,10 +278,10 @@ def test_validation_leaves_out_the_held_out_domain_and_open_classes():
     val, task = table(rng, 120), make_task()
     used = (val.domains != 1) & (val.labels != 3)
     assert not used.all()
-    assert validate(val, task) == validate(chosen(val, used), task)
+    assert validation_metrics(val, task) == validation_metrics(chosen(val, used), task)
     right = val.logits.argmax(axis=1) == val.labels
     by_domain = [right[used & (val.domains == d)].mean() for d in (0, 2)]
-    assert validate(val, task)["accuracy"] == pytest.approx(np.mean(by_domain))
+    assert validation_metrics(val, task)["accuracy"] == pytest.approx(np.mean(by_domain))
 
 
 @settings(max_examples=30, deadline=None)
@@ -292,7 +292,7 @@ def test_the_accuracy_of_an_epoch_is_the_validation_accuracy_to_the_last_bit(see
     task = make_task(full if held_out is None else np.delete(full, "abc".index(held_out), axis=0), held_out)
     val = table(rng, n)
     val.logits[: n // 2] = val.logits[: n // 2].round()  # ties
-    expected = {name: validate(val, task)[name] for name in ("accuracy", "per_domain")}
+    expected = {name: validation_metrics(val, task)[name] for name in ("accuracy", "per_domain")}
     assert validation_accuracy(val, task) == expected
     # Hits are those of the rounded softmax, whose ties go to the first class.
     known = ~np.isin(val.labels, task.open_classes)
@@ -308,7 +308,7 @@ def test_logits_whose_softmax_is_the_same_are_a_tie():
     val = PredictionTable(logits, np.array([1]), np.array([0]), np.array([0]))
     assert logits.argmax() == 1
     assert validation_accuracy(val, make_task()) == {"accuracy": 0.0, "per_domain": {"a": 0.0, "c": None}}
-    assert validate(val, make_task())["accuracy"] == 0.0
+    assert validation_metrics(val, make_task())["accuracy"] == 0.0
 
 
 def test_predictions_of_another_task_are_refused():
