@@ -17,12 +17,12 @@ from ltds.engine.config import RunConfig, resolve
 from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import recipe_line
 from ltds.engine.start import create_run
-from ltds.planning.choices import RunPlan
 from ltds.planning.duration import say_duration
 from ltds.planning.facts import hardest_task
 from ltds.planning.feasible import require_trainable
 from ltds.planning.implied import with_implied_names
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
+from ltds.planning.run_plan import RunPlan
 from ltds.planning.series import RunSeries, estimated_domains, require_new, series_locked
 
 

@@ -14,9 +14,9 @@ from ltds.data.manifest import Manifest
 from ltds.methods.entry import MethodEntry
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
 from ltds.methods.registry import find_method
-from ltds.planning.choices import Choice, Given
 from ltds.planning.facts import DatasetFacts, fewest_trained_classes
 from ltds.planning.network import Learning
+from ltds.planning.run_plan import Choice, Given
 from ltds.planning.stages import SIZE, VARIANTS
 
 SIDES = (32, 48, 64, 96, 128, 160, 192, 224)

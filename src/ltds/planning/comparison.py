@@ -11,7 +11,6 @@ from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.data.manifest import Manifest
 from ltds.engine.device import choose_device
 from ltds.methods.registry import find_method
-from ltds.planning.choices import Choice, Given, RunPlan
 from ltds.planning.facts import dataset_facts, hardest_task
 from ltds.planning.network import choose_network
 from ltds.planning.plan import (
@@ -24,6 +23,7 @@ from ltds.planning.plan import (
     steps_choice,
     wanted_steps,
 )
+from ltds.planning.run_plan import Choice, Given, RunPlan
 
 
 def plan_comparison(

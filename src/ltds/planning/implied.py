@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ltds.core.config import merge
-from ltds.planning.choices import Given
 from ltds.planning.choose import averaging_settings
 from ltds.planning.network import IMAGE_NETWORK_SETTINGS, PLANNED_BACKBONE, pretrained_is_installed
+from ltds.planning.run_plan import Given
 
 
 def with_implied_names(given: Given) -> dict[str, Any]:

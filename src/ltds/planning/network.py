@@ -19,8 +19,8 @@ from ltds.data.manifest import Manifest
 from ltds.engine.extraction import FILES_STATE_KEY, extract_features
 from ltds.nn.backbones import ADAPTER, BackboneSettings, build_backbone
 from ltds.nn.efficientnet import NETWORK, WEIGHTS
-from ltds.planning.choices import Choice, Given
 from ltds.planning.duration import say_duration
+from ltds.planning.run_plan import Choice, Given
 from ltds.planning.stages import StageWork, measure_stages, seconds_per_image, stage_choice
 
 # What is trained: a small network on features, the last stage of a pretrained network, all of it, or a new network.

@@ -18,11 +18,11 @@ from ltds.engine.device import choose_device
 from ltds.engine.threads import threads_restored
 from ltds.methods.registry import find_method
 from ltds.planning import choose
-from ltds.planning.choices import Choice, Given, RunPlan
 from ltds.planning.class_texts import FoundEmbeddings, find_embeddings
 from ltds.planning.duration import say_duration
 from ltds.planning.facts import DatasetFacts, dataset_facts
 from ltds.planning.network import ChosenNetwork, Learning, choose_network
+from ltds.planning.run_plan import Choice, Given, RunPlan
 from ltds.planning.stages import VARIANTS, StageWork
 from ltds.planning.timing import StepTiming, measure
 

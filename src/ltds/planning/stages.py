@@ -11,7 +11,7 @@ from torch import nn
 
 from ltds.nn.backbones import BackboneSettings, build_backbone
 from ltds.nn.stages import split_backbone
-from ltds.planning.choices import Choice
+from ltds.planning.run_plan import Choice
 
 SIZE, FROZEN, VARIANTS = 160, 3, 4  # as in configs/pacs-odg/stages.toml, where they were measured
 IMAGES = 24  # that are measured: a batch of one domain

@@ -21,7 +21,7 @@ from ltds.engine.loop import train
 from ltds.engine.new_run import check_new_run_on
 from ltds.engine.start import create_run, refuse_existing, resume_run
 from ltds.planning.begin import begin_run
-from ltds.planning.choices import Choice, RunPlan
+from ltds.planning.run_plan import Choice, RunPlan
 from toy import recorded, toy_config, toy_session, write_dataset
 
 FROZEN = {"name": "resnet10", "weights": "resnet10.pth", "frozen": 1}  # no such file: nothing is read before

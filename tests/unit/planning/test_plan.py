@@ -24,10 +24,10 @@ from ltds.data.splits import SPLITS
 from ltds.engine.assemble import assemble
 from ltds.engine.session import Session
 from ltds.planning import begin, choose, class_texts, network, plan, stages
-from ltds.planning.choices import Choice, RunPlan
 from ltds.planning.duration import parse_duration, say_duration
 from ltds.planning.facts import DatasetFacts, dataset_facts
 from ltds.planning.plan import is_planned, plan_run
+from ltds.planning.run_plan import Choice, RunPlan
 from ltds.planning.series import RunSeries
 from ltds.planning.timing import StepTiming
 

@@ -21,8 +21,8 @@ from ltds.core.config import parse
 from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest
 from ltds.planning import network
-from ltds.planning.choices import Choice, RunPlan
 from ltds.planning.comparison import plan_comparison
+from ltds.planning.run_plan import Choice, RunPlan
 
 METHODS = ("agg", "ltds", "daml")
 
