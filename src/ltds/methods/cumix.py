@@ -58,7 +58,7 @@ class Cumix(Method):
     Config = CumixConfig
     config: CumixConfig
     semantics: Tensor  # s (C,S), unit rows
-    unseen: Tensor  # (C,) bool: classes without training images
+    is_open: Tensor  # (C,) bool: classes without training images
 
     def __init__(self, config: CumixConfig, problem: Problem) -> None:
         super().__init__(config, problem)
@@ -66,7 +66,7 @@ class Cumix(Method):
         self.criterion = Criterion(config.criterion, task)
         if config.semantic_head:
             self.register_buffer("semantics", problem.class_vectors(task.classes), persistent=False)
-            self.register_buffer("unseen", torch.tensor(task.class_counts == 0), persistent=False)
+            self.register_buffer("is_open", torch.tensor(task.class_counts == 0), persistent=False)
             self.classifier = nn.Linear(problem.feature_dim, self.semantics.shape[1])  # the projection; s follows
 
     @classmethod
@@ -120,7 +120,7 @@ class Cumix(Method):
     def _score(self, features: Tensor) -> Tensor:
         """h(f) for training. The semantic head trains on the classes with images only; at test all classes compete."""
         logits = self._classify(features)
-        return logits.masked_fill(self.unseen, -torch.inf) if self.config.semantic_head else logits
+        return logits.masked_fill(self.is_open, -torch.inf) if self.config.semantic_head else logits
 
     def _pairs(self, stream: str, sizes: list[int], clock: Clock) -> MixingPairs:
         """Random pairs for this step, from the distributions of this epoch."""
