@@ -7,7 +7,7 @@ from ltds.core.errors import ConfigError
 from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
-from ltds.engine.settings import Augmentation
+from ltds.engine.settings import AugmentationSettings
 from ltds.engine.trainable import require_known_validation, require_validation
 from ltds.nn.mixstyle import MixStyleSettings, require_learning_stages
 
@@ -37,7 +37,7 @@ def check_new_run_on(manifest: Manifest, config: RunConfig) -> None:
     """
     data, frozen = config.data, config.backbone.frozen
     recipe = find_recipe(manifest).settings.get("data", {}).get("augmentation", {})
-    usual = (Augmentation(), parse(Augmentation, recipe))
+    usual = (AugmentationSettings(), parse(AugmentationSettings, recipe))
     if frozen and data.cached_variants == 1 and data.augmentation not in usual:
         raise ConfigError(
             f"Expected data.augmentation to be left out with backbone.frozen={frozen} and data.cached_variants=1, but "

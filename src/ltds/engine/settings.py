@@ -16,7 +16,7 @@ ShareBelowOne = Annotated[float, Field(ge=0, lt=1)]
 AskedPrecision = Literal["auto", "float32", "bfloat16"]
 
 
-class Augmentation(Settings):
+class AugmentationSettings(Settings):
     """The training transform: random resized crop, flip, colour jitter."""
 
     scale: tuple[PositiveFloat, PositiveFloat] = Field((0.08, 1.0), description="area of the crop, as shares")
@@ -43,7 +43,9 @@ class DataSettings(Settings):
         1,
         description="with backbone.frozen: crops of each training image, computed once; 1: no augmentation",
     )
-    augmentation: Augmentation = Augmentation()
+    augmentation: AugmentationSettings = Field(
+        AugmentationSettings(), description="random crop, flip and colour jitter of the training images"
+    )
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> DataSettings:
