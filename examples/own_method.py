@@ -21,7 +21,7 @@ import ltds
 class FocalConfig(ltds.Settings):
     """Settings of the focal loss."""
 
-    gamma: float = Field(2.0, description="How much less a well classified sample counts; 0: cross-entropy")
+    gamma: float = Field(2.0, description="how much less a well classified sample counts; 0: cross-entropy")
 
 
 class Focal(ltds.Method):

@@ -20,6 +20,20 @@ SAME_ON_PURPOSE = {"build", "draw", "write", "load", "train", "evaluate", "predi
 # A command has the name of what it calls; these scripts run without ltds.
 OTHER_NAMES = ("cli/", "engine/export/standalone/")
 OTHER_PROGRAMS = {"--porcelain": "git", "--notest": "convmv"}
+# Descriptions of settings begin in lower case, except with these.
+CAPITALS = {
+    "BatchNorm",
+    "CPU",
+    "CSV",
+    "Dirichlet",
+    "L_S2S",
+    "L_aug",
+    "L_mtr",
+    "Nesterov's",
+    "ResNets",
+    "SHA-256",
+    "T_Sigma",
+}
 
 
 def type_names(module: ast.Module) -> Iterator[str]:
@@ -61,6 +75,20 @@ def test_a_public_function_has_a_name_of_its_own() -> None:
     assert repeated.keys() >= SAME_ON_PURPOSE, "delete names that are no longer repeated"
 
 
+def setting_descriptions(module: ast.Module) -> Iterator[str]:
+    """The descriptions of fields of settings, up to the first part that is computed."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Field":
+            texts = [keyword.value for keyword in node.keywords if keyword.arg == "description"]
+            parts = [text.values[0] if isinstance(text, ast.JoinedStr) else text for text in texts]
+            yield from (str(part.value) for part in parts if isinstance(part, ast.Constant))
+
+
+def test_descriptions_of_settings_begin_in_lower_case() -> None:
+    found = {text.split()[0].rstrip(":,") for file in MODULES for text in setting_descriptions(tree(file))}
+    assert {word for word in found if word[0].isupper()} == CAPITALS
+
+
 def test_nothing_below_cli_spells_a_flag() -> None:
     below = [f for f in SOURCE.rglob("*") if f.suffix in (".py", ".j2", ".csv", ".toml") and "cli" not in f.parts]
     flags = find(r"(?<![\w-])--[a-z][a-z-]*", sorted(below))
@@ -82,3 +110,5 @@ def test_names_are_found_as_they_should_be(tmp_path: Path) -> None:
     assert list(type_names(ast.parse(code))) == ["A1", "Pair"]
     functions = "def one(): ...\nasync def two(): ...\ndef _own(): ...\nclass A:\n    def method(self): ...\n"
     assert list(public_functions(ast.parse(functions))) == ["one", "two"]
+    fields = 'a: int = Field(1, description="as it is")\nb: str = Field(description=f"one of {x}")\nc: int = Field(1)\n'
+    assert list(setting_descriptions(ast.parse(fields))) == ["as it is", "one of "]

@@ -152,7 +152,7 @@ def test_the_file_of_the_page(mine: ModuleType, command: Command) -> None:
         words = [str(shapes.root), "--held-out", "south", "--out", f"runs/{name}", "--method", method, *QUICK]
         done = command("train", *words, *settings)
         assert done.returncode == 0, done.stderr
-    assert "How much less a well classified sample counts" in command("methods", "mine:Focal").stdout
+    assert "how much less a well classified sample counts" in command("methods", "mine:Focal").stdout
     ltds.report("runs", out="page.html", extra_figures=[mine.draw])
     assert "Runs of each method:" in Path("page.html").read_text()
 

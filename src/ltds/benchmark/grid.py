@@ -32,19 +32,19 @@ def _titled(title: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Ma
 class Grid(Settings):
     """The content of a benchmark's TOML file."""
 
-    data: str = Field(description="Dataset folder, or the name of an embedded dataset")
-    methods: tuple[str, ...] = Field(min_length=1, description="Methods to train, as `ltds methods` lists them")
-    held_out: tuple[str, ...] = Field((), description="Domains to hold out in turn; empty: every domain")
-    seeds: tuple[NonNegativeInt, ...] = Field((0, 1, 2), description="Each cell is trained once per seed")
+    data: str = Field(description="dataset folder, or the name of an embedded dataset")
+    methods: tuple[str, ...] = Field(min_length=1, description="methods to train, as `ltds methods` lists them")
+    held_out: tuple[str, ...] = Field((), description="domains to hold out in turn; empty: every domain")
+    seeds: tuple[NonNegativeInt, ...] = Field((0, 1, 2), description="each cell is trained once per seed")
     settings: dict[str, Any] = Field(
-        default_factory=dict, description="Settings of all runs, grouped as in a run's config.toml"
+        default_factory=dict, description="settings of all runs, grouped as in a run's config.toml"
     )
     variants: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Copies of the whole grid by name, each with settings that differ"
+        default_factory=dict, description="copies of the whole grid by name, each with settings that differ"
     )
     by_method: dict[str, dict[str, dict[str, Any]]] = Field(
         default_factory=dict,
-        description="Settings of single methods by name, grouped as [settings]; those of a variant replace them",
+        description="settings of single methods by name, grouped as [settings]; those of a variant replace them",
     )
 
     @field_validator("by_method", mode="before")

@@ -24,14 +24,14 @@ class AggConfig(Settings):
     """Settings of Agg and of the methods that are Agg with other settings."""
 
     criterion: CriterionSettings = Field(
-        CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
     )
-    posthoc_tau: NonNegativeFloat = Field(0.0, description="Predict with logits - tau * log class prior; 0: off")
-    mixstyle: MixStyleSettings = Field(MixStyleSettings(), description="Mixing of feature statistics in training")
-    joint_forward: bool = Field(False, description="All domains in one forward pass, so BatchNorm sees them mixed")
-    z2s: NonNegativeFloat = Field(0.0, description="Weight of the loss L_z2s, which needs class embeddings; 0: off")
-    margin: NonNegativeFloat = Field(0.1, description="Margin of L_z2s, alpha in the paper")
-    temperature: PositiveFloat = Field(1 / 30, description="Temperature of L_z2s, tau in the paper")
+    posthoc_tau: NonNegativeFloat = Field(0.0, description="predict with logits - tau * log class prior; 0: off")
+    mixstyle: MixStyleSettings = Field(MixStyleSettings(), description="mixing of feature statistics in training")
+    joint_forward: bool = Field(False, description="all domains in one forward pass, so BatchNorm sees them mixed")
+    z2s: NonNegativeFloat = Field(0.0, description="weight of the loss L_z2s, which needs class embeddings; 0: off")
+    margin: NonNegativeFloat = Field(0.1, description="margin of L_z2s, alpha in the paper")
+    temperature: PositiveFloat = Field(1 / 30, description="temperature of L_z2s, tau in the paper")
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> AggConfig:

@@ -35,7 +35,7 @@ class DecoupledConfig(AggConfig):
     each class. tau is w_c / |w_c|^tau without bias, with tau chosen on validation. ncm is the nearest class mean.
     """
 
-    head: Literal["crt", "lws", "tau", "ncm"] = Field("crt", description="What replaces the classifier after Agg")
+    head: Literal["crt", "lws", "tau", "ncm"] = Field("crt", description="what replaces the classifier after Agg")
     second_phase_batchnorm: Literal["train", "eval"] = Field(
         "train", description="crt, lws: whether BatchNorm of the frozen backbone is still updated (train: the original)"
     )

@@ -29,15 +29,15 @@ class CumixConfig(Settings):
     """Settings of CuMix."""
 
     criterion: CriterionSettings = Field(
-        CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
     )
-    weights: CumixWeights = Field(CumixWeights(), description="Weights of the three losses")
-    beta_max: PositiveFloat = Field(0.6, description="Mixing ratios come from Beta(b, b), where b grows to this value")
+    weights: CumixWeights = Field(CumixWeights(), description="weights of the three losses")
+    beta_max: PositiveFloat = Field(0.6, description="mixing ratios come from Beta(b, b), where b grows to this value")
     stage: Annotated[float, Field(gt=0, le=1)] = Field(
-        1 / 3, description="Share of the run in which b grows; in the next such share partners change to other domains"
+        1 / 3, description="share of the run in which b grows; in the next such share partners change to other domains"
     )
     semantic_head: bool = Field(
-        False, description="Classify with a learned projection followed by the fixed class embeddings"
+        False, description="classify with a learned projection followed by the fixed class embeddings"
     )
 
     @model_validator(mode="after")

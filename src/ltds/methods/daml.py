@@ -35,10 +35,10 @@ class DamlConfig(Settings):
     """Settings of DAML, with the values of the original where it states them."""
 
     criterion: CriterionSettings = Field(
-        CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
     )
-    weights: DamlWeights = Field(DamlWeights(), description="Weights of the losses")
-    temperature: PositiveFloat = Field(2.0, description="Temperature of the distillation")
+    weights: DamlWeights = Field(DamlWeights(), description="weights of the losses")
+    temperature: PositiveFloat = Field(2.0, description="temperature of the distillation")
     own_concentration: PositiveFloat = Field(
         0.6, description="Dirichlet parameter of a network's own domain in mixed features; of the others in meta-test"
     )
@@ -49,18 +49,18 @@ class DamlConfig(Settings):
     gradient_order: Literal["first", "second"] = Field(
         "first", description="second: differentiate through the inner step, at a cost in time and memory"
     )
-    inner_lr: NonNegativeFloat = Field(0.01, description="Step size of the inner step to theta'")
+    inner_lr: NonNegativeFloat = Field(0.01, description="step size of the inner step to theta'")
     warmup: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.0, description="Share of the run that trains one network on all domains, which is then copied to all networks"
+        0.0, description="share of the run that trains one network on all domains, which is then copied to all networks"
     )
     lr_scale_after_warmup: PositiveFloat = Field(
         0.1,
-        description="Factor on the learning rate after the warm-up. Both phases have a constant rate: with a warm-up, "
-        "schedule.decay, milestones and gamma have no effect",
+        description="factor on the learning rate after the warm-up; with a warm-up both phases have a constant rate, "
+        "and schedule.decay, milestones and gamma have no effect",
     )
-    joint_forward: bool = Field(False, description="All domains in one forward pass, so BatchNorm sees them mixed")
+    joint_forward: bool = Field(False, description="all domains in one forward pass, so BatchNorm sees them mixed")
     only_known_classes: bool = Field(
-        False, description="No outputs for classes without training images, as in the original (six for PACS-ODG)"
+        False, description="no outputs for classes without training images, as in the original (six for PACS-ODG)"
     )
 
     @model_validator(mode="after")

@@ -32,14 +32,14 @@ class EpiFcrConfig(Settings):
     """Settings of Epi-FCR."""
 
     criterion: CriterionSettings = Field(
-        CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
     )
-    weights: EpisodeWeights = Field(EpisodeWeights(), description="Weights of the episode losses")
+    weights: EpisodeWeights = Field(EpisodeWeights(), description="weights of the episode losses")
     average_domains: bool = Field(
-        True, description="Divide the losses of f and h by the number of domains; false: sums, as in the original"
+        True, description="divide the losses of f and h by the number of domains; false: sums, as in the original"
     )
     warmup: Fraction = Field(
-        0.16, description="Share of the run at its start in which each network is trained without partners"
+        0.16, description="share of the run at its start in which each network is trained without partners"
     )
 
     @model_validator(mode="after")

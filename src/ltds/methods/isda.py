@@ -20,9 +20,9 @@ class IsdaConfig(Settings):
     """Settings of ISDA."""
 
     criterion: CriterionSettings = Field(
-        CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
     )
-    covariance: Literal["diagonal", "full"] = Field("diagonal", description="Form of each class's covariance matrix")
+    covariance: Literal["diagonal", "full"] = Field("diagonal", description="form of each class's covariance matrix")
     strength: PositiveFloat = Field(
         7.5, description="lambda_0; the original has 7.5 with a diagonal covariance (ImageNet), 0.5 with a full (CIFAR)"
     )

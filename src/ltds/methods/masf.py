@@ -25,16 +25,16 @@ class MasfConfig(Settings):
     """Settings of MASF."""
 
     criterion: CriterionSettings = Field(
-        CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
     )
-    inner_lr: PositiveFloat = Field(0.1, description="Step size of the inner step to theta'")
-    clip_norm: PositiveFloat = Field(2.0, description="Largest norm of each tensor of the gradients")
-    alignment: NonNegativeFloat = Field(1.0, description="Weight w_g of the class alignment loss L_global; 0: left out")
-    temperature: PositiveFloat = Field(2.0, description="Temperature of the class alignment loss")
-    triplet: NonNegativeFloat = Field(0.005, description="Weight w_l of the triplet loss L_local; 0: left out")
-    margin: PositiveFloat = Field(10.0, description="Margin of the triplet loss")
+    inner_lr: PositiveFloat = Field(0.1, description="step size of the inner step to theta'")
+    clip_norm: PositiveFloat = Field(2.0, description="largest norm of each tensor of the gradients")
+    alignment: NonNegativeFloat = Field(1.0, description="weight w_g of the class alignment loss L_global; 0: left out")
+    temperature: PositiveFloat = Field(2.0, description="temperature of the class alignment loss")
+    triplet: NonNegativeFloat = Field(0.005, description="weight w_l of the triplet loss L_local; 0: left out")
+    margin: PositiveFloat = Field(10.0, description="margin of the triplet loss")
     metric_widths: tuple[PositiveInt, PositiveInt] = Field(
-        (1024, 256), description="Widths of the two layers that embed features for the triplet loss"
+        (1024, 256), description="widths of the two layers that embed features for the triplet loss"
     )
 
     @model_validator(mode="after")

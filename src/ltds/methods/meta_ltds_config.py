@@ -51,55 +51,55 @@ class MetaLtdsConfig(Settings):
     """Settings of LT-DS. "row N" is the row of docs/paper-notes.md that explains the choice."""
 
     criterion: CriterionSettings = Field(
-        CriterionSettings(name="dc"), description="Classification loss: a name (dc, ce, bsce, ...) or a group"
+        CriterionSettings(name="dc"), description="classification loss: a name (dc, ce, bsce, ...) or a group"
     )
-    weights: LtdsWeights = Field(LtdsWeights(), description="Weights of the other losses")
+    weights: LtdsWeights = Field(LtdsWeights(), description="weights of the other losses")
     margin: NonNegativeFloat = Field(0.1, description="alpha: margin of the semantic losses")
     temperature: PositiveFloat = Field(1 / 30, description="tau: temperature of the semantic losses")
-    hide_open_names: bool = Field(False, description="Do not use the embeddings of open classes (row 36)")
+    hide_open_names: bool = Field(False, description="do not use the embeddings of open classes (row 36)")
 
-    meta_test_domains: NonNegativeInt = Field(1, description="Meta-test domains per step; 0: no meta-learning (row 27)")
+    meta_test_domains: NonNegativeInt = Field(1, description="meta-test domains per step; 0: no meta-learning (row 27)")
     gradient_order: Literal["first", "second"] = Field(
         "first", description="second: differentiate through the inner step, slower and larger (row 1)"
     )
     inner_lr: NonNegativeFloat = Field(0.2, description="beta_1: step size of the inner step to theta'")
-    inner_clip: GradientClip = Field("none", description="Clip the gradients of the inner step (row 2)")
-    inner_clip_norm: PositiveFloat = Field(2.0, description="Largest norm of the clipped gradients (row 2)")
+    inner_clip: GradientClip = Field("none", description="clip the gradients of the inner step (row 2)")
+    inner_clip_norm: PositiveFloat = Field(2.0, description="largest norm of the clipped gradients (row 2)")
     meta_test_statistics: bool = Field(True, description="BatchNorm statistics are updated in meta-test, too (row 25)")
-    joint_forward: bool = Field(False, description="One forward pass for all domains, mixed in BatchNorm (row 26)")
+    joint_forward: bool = Field(False, description="one forward pass for all domains, mixed in BatchNorm (row 26)")
     sum_domains: bool = Field(False, description="L_mtr is the sum over its domains, as in MLDG, not the mean")
 
-    calibrated_z2s: bool = Field(True, description="Class counts calibrate L_z2s, too (row 4)")
-    s2s_negatives: NegativesForm = Field("paper", description="Negatives of L_s2s: as printed, or as released (row 6)")
+    calibrated_z2s: bool = Field(True, description="class counts calibrate L_z2s, too (row 4)")
+    s2s_negatives: NegativesForm = Field("paper", description="negatives of L_s2s: as printed, or as released (row 6)")
     align_to_semantics: bool = Field(True, description="L_S2S also aligns prototypes with the embeddings (row 8)")
     s2z_weights: tuple[NonNegativeFloat, NonNegativeFloat] = Field(
-        (1.0, 1.0), description="Weights of the classification and the cycle term in L_s2z (row 9)"
+        (1.0, 1.0), description="weights of the classification and the cycle term in L_s2z (row 9)"
     )
-    cycle_form: CycleForm = Field("s2s", description="Form of the cycle term in L_s2z: as L_s2s or L_z2s (row 10)")
+    cycle_form: CycleForm = Field("s2s", description="form of the cycle term in L_s2z: as L_s2s or L_z2s (row 10)")
     contrast_classes: ContrastClasses = Field(
         0,
-        description="Largest number of classes in L_S2S and L_S2Z: the batch's, and others at random; "
+        description="largest number of classes in L_S2S and L_S2Z: the batch's, and others at random; "
         f"0: all if there are fewer than {MANY_CLASSES}, otherwise {CONTRASTED}",
     )
-    prototype_gradient: bool = Field(True, description="Gradients flow into prototypes through the batch (row 11)")
-    prototype_start: PrototypeStart = Field("first_visit", description="First value of a prototype (row 12)")
-    prototype_epsilon: NonNegativeFloat = Field(0.0, description="Added to the count of a batch mean (row 13)")
-    prototype_momentum: Fraction = Field(0.5, description="Share of a prototype that an update keeps")
-    single_prototype: bool = Field(False, description="One prototype per class for all domains (ablation k)")
+    prototype_gradient: bool = Field(True, description="gradients flow into prototypes through the batch (row 11)")
+    prototype_start: PrototypeStart = Field("first_visit", description="first value of a prototype (row 12)")
+    prototype_epsilon: NonNegativeFloat = Field(0.0, description="added to the count of a batch mean (row 13)")
+    prototype_momentum: Fraction = Field(0.5, description="share of a prototype that an update keeps")
+    single_prototype: bool = Field(False, description="one prototype per class for all domains (ablation k)")
 
     covariance_start: Fraction = Field(0.4, description="T_Sigma: share of the run after which L_Aug begins")
-    covariance: Literal["diagonal", "full"] = Field("diagonal", description="Form of the covariance matrices (row 18)")
-    covariance_pseudo_sample: bool = Field(False, description="Count one all-zero sample in every class (row 16)")
+    covariance: Literal["diagonal", "full"] = Field("diagonal", description="form of the covariance matrices (row 18)")
+    covariance_pseudo_sample: bool = Field(False, description="count one all-zero sample in every class (row 16)")
     covariance_order: Literal["together", "interleaved"] = Field(
-        "together", description="Update with all domains before L_Aug, or domain by domain (row 20)"
+        "together", description="update with all domains before L_Aug, or domain by domain (row 20)"
     )
-    neighbours: PositiveInt = Field(5, description="Classes whose covariances are averaged, itself included (row 19)")
+    neighbours: PositiveInt = Field(5, description="classes whose covariances are averaged, itself included (row 19)")
     neighbour_weights: Literal["class_count", "running", "none"] = Field(
-        "class_count", description="Weights of that average: training images, samples so far, or equal (row 17)"
+        "class_count", description="weights of that average: training images, samples so far, or equal (row 17)"
     )
     strength: NonNegativeFloat = Field(10.0, description="lambda: strength of the augmentation at its peak (row 3)")
-    strength_schedule: StrengthSchedule = Field("ramp", description="How lambda changes over the run (row 3)")
-    calibrated_augmentation: bool = Field(True, description="Class counts calibrate L_aug, too (row 5)")
+    strength_schedule: StrengthSchedule = Field("ramp", description="how lambda changes over the run (row 3)")
+    calibrated_augmentation: bool = Field(True, description="class counts calibrate L_aug, too (row 5)")
     slow_weights_in_meta_test: bool = Field(
         False, description="L_aug in meta-test uses theta for all classes except the true one (row 21)"
     )

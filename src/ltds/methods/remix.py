@@ -19,14 +19,14 @@ class RemixConfig(Settings):
     """Settings of Remix."""
 
     criterion: CriterionSettings = Field(
-        CriterionSettings(), description="Classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
     )
-    alpha: PositiveFloat = Field(1.0, description="Images are mixed in the ratio lambda ~ Beta(alpha, alpha)")
+    alpha: PositiveFloat = Field(1.0, description="images are mixed in the ratio lambda ~ Beta(alpha, alpha)")
     kappa: float = Field(
-        3.0, description="From this ratio of class counts on, the rarer class may get the whole label; at least 1"
+        3.0, description="from this ratio of class counts on, the rarer class may get the whole label; at least 1"
     )
     tau: Fraction = Field(
-        0.5, description="The rarer class gets the whole label if it has more than 1 - tau of the image; 0: plain mixup"
+        0.5, description="the rarer class gets the whole label if it has more than 1 - tau of the image; 0: plain mixup"
     )
 
     @field_validator("kappa")
