@@ -34,13 +34,13 @@ def sample_features(session: Session, progress: Progress = SILENT) -> FeatureTab
     """Features of some test images, the same for every method, and what the method shows of itself."""
     rows = drawn_rows(session.rows("test"))
     features = features_of(session, rows, progress)
-    views = session.method.diagnostics(features)
+    diagnostics = session.method.diagnostics(features)
     return FeatureTable(
         to_float16(features.cpu().numpy()),
         session.manifest.labels[rows],
         session.manifest.domain_ids[rows],
         rows,
-        {name: to_float16(value.float().cpu().numpy()) for name, value in views.items()},
+        {name: to_float16(value.float().cpu().numpy()) for name, value in diagnostics.items()},
     )
 
 
