@@ -58,15 +58,15 @@ def save_checkpoint(
     _write(file, tensors, state, identity, previous)
 
 
-def adopt_checkpoint(source: Path, file: Path, method: nn.Module, identity: str, *, of: str) -> None:
-    """Write the weights of another run, whose identity is `of`, as a checkpoint of this run between two phases.
+def adopt_checkpoint(source: Path, file: Path, method: nn.Module, identity: str, *, source_identity: str) -> None:
+    """Write the weights in `source`, of the run `source_identity`, as a checkpoint of this run between two phases.
 
     What only this run's method has keeps the value that it has now. A phase begins without optimizer state and
     averages, so they are left out.
     """
     tensors, header = _read(source)
     weights = method.state_dict() | _with_prefix(tensors, "method.")
-    if header.get("identity") != of or _shapes(weights) != _shapes(method.state_dict()):
+    if header.get("identity") != source_identity or _shapes(weights) != _shapes(method.state_dict()):
         raise _misfit(source)
     named = {f"method.{name}": value for name, value in weights.items()}
     _write(file, named, _state(source, header.get("state")), identity)

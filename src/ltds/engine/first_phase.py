@@ -49,10 +49,10 @@ def adopt_first_phase(
         environment, rows = other.read_environment(), other.read_journal()
         if any(environment.get(name) != value for name, value in facts.items()):
             return None
-        first, of = session.phases[0], identity(config, session.manifest)
+        first, source_identity = session.phases[0], identity(config, session.manifest)
         best = run.best_checkpoint if first.last else run.best_of(first.phase.name)
-        adopt_checkpoint(other.best_checkpoint, best, session.method, session.identity, of=of)
-        adopt_checkpoint(other.last_checkpoint, run.last_checkpoint, session.method, session.identity, of=of)
+        for source, file in ((other.best_checkpoint, best), (other.last_checkpoint, run.last_checkpoint)):
+            adopt_checkpoint(source, file, session.method, session.identity, source_identity=source_identity)
     except (CheckpointError, ConfigError):
         return None
     write_journal(run, rows, events=session.config.run.tensorboard)
