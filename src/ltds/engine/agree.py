@@ -9,7 +9,7 @@ from dataclasses import asdict
 import torch
 from torch import Tensor
 
-from ltds.engine.checkpoint import TrainState
+from ltds.engine.checkpoint import TrainState, named_state
 from ltds.engine.session import Session
 
 
@@ -23,20 +23,11 @@ def restored_in_all(session: Session, read: Callable[[], TrainState]) -> TrainSt
         return read()
     state = read() if ranks.first else TrainState()
     state = TrainState(**json.loads(ranks.told_by_first(json.dumps(asdict(state)))))
-    tensors = ranks.tensors_of_first(_tensors(session), session.device)
+    named = named_state(session.method, session.optimizer, session.average.tensors)
+    tensors = ranks.tensors_of_first(named, session.device)
     if not ranks.first:
         _take_over(session, tensors)
     return state
-
-
-def _tensors(session: Session) -> dict[str, Tensor]:
-    """All state of a session by name, as in a checkpoint."""
-    tensors = {f"method.{name}": value for name, value in session.method.state_dict().items()}
-    for name, parameter in session.method.named_parameters():
-        for key, value in session.optimizer.state.get(parameter, {}).items():
-            if isinstance(value, Tensor):
-                tensors[f"optimizer.{key}.{name}"] = value
-    return tensors | {f"average.{name}": value for name, value in session.average.tensors.items()}
 
 
 def _take_over(session: Session, tensors: dict[str, Tensor]) -> None:

@@ -49,13 +49,19 @@ def save_checkpoint(
 
     `previous`: a name under which the old file is kept beyond that, in case the new one gets damaged.
     """
+    _write(file, named_state(method, optimizer, average), state, identity, previous)
+
+
+def named_state(
+    method: nn.Module, optimizer: torch.optim.Optimizer | None, average: Mapping[str, Tensor] | None
+) -> dict[str, Tensor]:
+    """Weights, optimizer state and averages by the names that they have in a checkpoint."""
     tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
     for name, parameter in method.named_parameters():
         for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{key}.{name}"] = value
-    tensors |= {f"average.{name}": value for name, value in (average or {}).items()}
-    _write(file, tensors, state, identity, previous)
+    return tensors | {f"average.{name}": value for name, value in (average or {}).items()}
 
 
 def adopt_checkpoint(source: Path, file: Path, method: nn.Module, identity: str, *, source_identity: str) -> None:
