@@ -63,6 +63,12 @@ class CriterionSettings(Settings):
         return self
 
 
+def criterion_field() -> Any:
+    """The setting `criterion` of a method that trains with plain cross-entropy by default."""
+    description = "classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
+    return Field(CriterionSettings(), description=description)
+
+
 class Criterion(nn.Module):
     """(N,) losses of logits (N,C), labels (N,) and source domains (N,), by the loss that the settings name.
 

@@ -12,7 +12,7 @@ from ltds.core.config import Settings, refuse_idle
 from ltds.core.errors import ConfigError
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.adjustment import adjusted_after_training
-from ltds.losses.criteria import Criterion, CriterionSettings
+from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
 from ltds.losses.visual_to_semantic import visual_to_semantic_loss
 from ltds.methods.base import Method
 from ltds.methods.problem import Problem
@@ -23,9 +23,7 @@ from ltds.nn.projector import Projector
 class AggConfig(Settings):
     """Settings of Agg and of the methods that are Agg with other settings."""
 
-    criterion: CriterionSettings = Field(
-        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
-    )
+    criterion: CriterionSettings = criterion_field()
     posthoc_tau: NonNegativeFloat = Field(0.0, description="predict with logits - tau * log class prior; 0: off")
     mixstyle: MixStyleSettings = Field(MixStyleSettings(), description="mixing of feature statistics in training")
     joint_forward: bool = Field(False, description="all domains in one forward pass, so BatchNorm sees them mixed")

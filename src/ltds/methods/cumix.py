@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ltds.core.config import Settings
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
-from ltds.losses.criteria import Criterion, CriterionSettings
+from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
 from ltds.losses.soft_labels import soft_label_loss
 from ltds.methods.base import Method, weighted_sum
 from ltds.methods.curriculum import MixingPairs, beta_at, draw_pairs, same_domain_probability
@@ -28,9 +28,7 @@ class CumixWeights(Settings):
 class CumixConfig(Settings):
     """Settings of CuMix."""
 
-    criterion: CriterionSettings = Field(
-        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
-    )
+    criterion: CriterionSettings = criterion_field()
     weights: CumixWeights = Field(CumixWeights(), description="weights of the three losses")
     beta_max: PositiveFloat = Field(0.6, description="mixing ratios come from Beta(b, b), where b grows to this value")
     stage: Annotated[float, Field(gt=0, le=1)] = Field(

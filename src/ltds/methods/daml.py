@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ltds.core.config import Settings, refuse_idle
 from ltds.core.distributions import dirichlet
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
-from ltds.losses.criteria import Criterion, CriterionSettings
+from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
 from ltds.losses.distillation import distillation_loss, mixed_teacher
 from ltds.methods.base import Method, Phase, weighted_sum
 from ltds.methods.problem import Problem
@@ -34,9 +34,7 @@ class DamlWeights(Settings):
 class DamlConfig(Settings):
     """Settings of DAML, with the values of the original where it states them."""
 
-    criterion: CriterionSettings = Field(
-        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
-    )
+    criterion: CriterionSettings = criterion_field()
     weights: DamlWeights = Field(DamlWeights(), description="weights of the losses")
     temperature: PositiveFloat = Field(2.0, description="temperature of the distillation")
     own_concentration: PositiveFloat = Field(

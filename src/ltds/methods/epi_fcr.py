@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ltds.core.config import Fraction, Settings
 from ltds.core.types import Batch, Clock, StepLoss
-from ltds.losses.criteria import Criterion, CriterionSettings
+from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
 from ltds.methods.base import Method
 from ltds.methods.problem import Problem
 from ltds.nn.networks import DomainNetwork, new_domain_network
@@ -31,9 +31,7 @@ class EpisodeWeights(Settings):
 class EpiFcrConfig(Settings):
     """Settings of Epi-FCR."""
 
-    criterion: CriterionSettings = Field(
-        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
-    )
+    criterion: CriterionSettings = criterion_field()
     weights: EpisodeWeights = Field(EpisodeWeights(), description="weights of the episode losses")
     average_domains: bool = Field(
         True, description="divide the losses of f and h by the number of domains; false: sums, as in the original"

@@ -10,7 +10,7 @@ from pydantic import Field, PositiveFloat
 from ltds.core.config import Settings
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.augmentation import augmented_logits, strength_at
-from ltds.losses.criteria import Criterion, CriterionSettings
+from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
 from ltds.methods.base import Method
 from ltds.methods.problem import Problem
 from ltds.stats.covariance import OnlineCovariance
@@ -19,9 +19,7 @@ from ltds.stats.covariance import OnlineCovariance
 class IsdaConfig(Settings):
     """Settings of ISDA."""
 
-    criterion: CriterionSettings = Field(
-        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
-    )
+    criterion: CriterionSettings = criterion_field()
     covariance: Literal["diagonal", "full"] = Field("diagonal", description="form of each class's covariance matrix")
     strength: PositiveFloat = Field(
         7.5, description="lambda_0; the original has 7.5 with a diagonal covariance (ImageNet), 0.5 with a full (CIFAR)"

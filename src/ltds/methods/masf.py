@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ltds.core.config import Settings, refuse_idle
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.class_alignment import class_alignment_loss
-from ltds.losses.criteria import Criterion, CriterionSettings
+from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
 from ltds.losses.triplet import semihard_triplet_loss
 from ltds.methods.base import Method, weighted_sum
 from ltds.methods.problem import Problem
@@ -24,9 +24,7 @@ from ltds.nn.metric_net import MetricNet
 class MasfConfig(Settings):
     """Settings of MASF."""
 
-    criterion: CriterionSettings = Field(
-        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
-    )
+    criterion: CriterionSettings = criterion_field()
     inner_lr: PositiveFloat = Field(0.1, description="step size of the inner step to theta'")
     clip_norm: PositiveFloat = Field(2.0, description="largest norm of each tensor of the gradients")
     alignment: NonNegativeFloat = Field(1.0, description="weight w_g of the class alignment loss L_global; 0: left out")

@@ -9,7 +9,7 @@ from torch import Tensor
 from ltds.core.config import Fraction, Settings, refuse_idle
 from ltds.core.distributions import beta
 from ltds.core.types import Batch, Clock, StepLoss
-from ltds.losses.criteria import Criterion, CriterionSettings
+from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
 from ltds.losses.soft_labels import soft_label_loss
 from ltds.methods.base import Method
 from ltds.methods.problem import Problem
@@ -18,9 +18,7 @@ from ltds.methods.problem import Problem
 class RemixConfig(Settings):
     """Settings of Remix."""
 
-    criterion: CriterionSettings = Field(
-        CriterionSettings(), description="classification loss: a name (ce, bsce, dc, ...) or a group with its settings"
-    )
+    criterion: CriterionSettings = criterion_field()
     alpha: PositiveFloat = Field(1.0, description="images are mixed in the ratio lambda ~ Beta(alpha, alpha)")
     kappa: float = Field(
         3.0, description="from this ratio of class counts on, the rarer class may get the whole label; at least 1"
