@@ -23,6 +23,11 @@ def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> T
     return torch.stack([weights[name] * value for name, value in terms.items()]).sum()
 
 
+def labels_and_domains(batches: Sequence[Batch]) -> tuple[Tensor, Tensor]:
+    """(N,) the labels and (N,) the source domains of these batches, one batch after the other."""
+    return torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
+
+
 @dataclass(frozen=True)
 class Phase:
     """One phase of training, with its own sampler, trainable parameters and learning rate.
@@ -120,6 +125,10 @@ class Method(nn.Module, ABC):
         """argmax of `logits` is the predicted class. Class counts calibrate training, not prediction."""
         features = self.backbone(images)
         return Prediction(logits=self.classifier(features), features=features)
+
+    def trainable_parameters(self) -> dict[str, nn.Parameter]:
+        """theta: the parameters that this phase trains, by name."""
+        return {name: p for name, p in self.named_parameters() if p.requires_grad}
 
     def by_domain(self, batch: Batch) -> list[Batch]:
         """The batch of each source domain, in the order of `task.sources`."""

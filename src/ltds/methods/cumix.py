@@ -12,7 +12,7 @@ from ltds.core.config import Settings
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
 from ltds.losses.soft_labels import soft_label_loss
-from ltds.methods.base import Method, weighted_sum
+from ltds.methods.base import Method, labels_and_domains, weighted_sum
 from ltds.methods.curriculum import MixingPairs, beta_at, draw_pairs, same_domain_probability
 from ltds.methods.problem import Problem
 
@@ -79,7 +79,7 @@ class Cumix(Method):
         w, batches = self.config.weights, self.by_domain(batch)
         sizes = [len(b) for b in batches]
         images = torch.cat([b.images for b in batches])
-        labels, domains = torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
+        labels, domains = labels_and_domains(batches)
 
         terms: dict[str, Tensor] = {}
         if w.samples or w.features:

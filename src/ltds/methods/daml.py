@@ -140,7 +140,7 @@ class Daml(Method):
         terms = self._meta_train(train, clock)
         total = weighted_sum(terms, {"classification": 1.0, "distillation": w.distillation, "mix": w.mix})
 
-        theta = {name: p for name, p in self.named_parameters() if p.requires_grad}
+        theta = self.trainable_parameters()
         inner = gradients(total, theta, second_order=self.second_order)
         fast = fast_weights(theta, inner, self.config.inner_lr)
         if not self.second_order:

@@ -11,7 +11,7 @@ from ltds.core.config import Settings
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.augmentation import augmented_logits, strength_at
 from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
-from ltds.methods.base import Method
+from ltds.methods.base import Method, labels_and_domains
 from ltds.methods.problem import Problem
 from ltds.stats.covariance import OnlineCovariance
 
@@ -45,7 +45,7 @@ class Isda(Method):
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
         batches = self.by_domain(batch)
         features = torch.cat(self.forward_domains([b.images for b in batches]))
-        labels, domains = torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
+        labels, domains = labels_and_domains(batches)
         covariance = self.covariance.updated(features, labels)  # the loss uses this batch too, as in the original
         epochs = clock.total / clock.steps_per_epoch
         strength = strength_at(clock.epoch, start=0.0, end=epochs, peak=self.config.strength)

@@ -14,7 +14,7 @@ from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.class_alignment import class_alignment_loss
 from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
 from ltds.losses.triplet import semihard_triplet_loss
-from ltds.methods.base import Method, weighted_sum
+from ltds.methods.base import Method, labels_and_domains, weighted_sum
 from ltds.methods.problem import Problem
 from ltds.nn.inner_step import call_with, clip_gradients, fast_weights, gradients, submodule_weights
 from ltds.nn.known_gradient import with_known_gradient
@@ -71,7 +71,7 @@ class Masf(Method):
         held_out = int(torch.randint(len(domains), (), generator=clock.generator("split")))
         task = self._task_loss([x for d, x in enumerate(domains) if d != held_out], clock)
 
-        theta = {name: p for name, p in self.named_parameters() if p.requires_grad}
+        theta = self.trainable_parameters()
         inner = gradients(task, theta)
         fast = fast_weights(theta, inner, config.inner_lr, clip="per_tensor", clip_norm=config.clip_norm)
 
@@ -86,7 +86,7 @@ class Masf(Method):
     def _task_loss(self, batches: Sequence[Batch], clock: Clock) -> Tensor:
         """The mean of the criterion at theta, BatchNorm seeing one domain at a time."""
         logits = self.classifier(torch.cat(self.forward_domains([b.images for b in batches])))
-        labels, domains = torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
+        labels, domains = labels_and_domains(batches)
         loss: Tensor = self.criterion(logits, labels, domains, clock.generator("criterion")).mean()
         return loss
 

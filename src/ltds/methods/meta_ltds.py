@@ -18,7 +18,7 @@ from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.semantic_alignment import semantic_alignment_loss
 from ltds.losses.semantic_to_visual import semantic_to_visual_loss
 from ltds.losses.visual_to_semantic import visual_to_semantic_loss
-from ltds.methods.base import Method, weighted_sum
+from ltds.methods.base import Method, labels_and_domains, weighted_sum
 from ltds.methods.meta_ltds_augmentation import GuidedAugmentation
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
 from ltds.methods.meta_ltds_outputs import ModelFunctions, Outputs
@@ -86,7 +86,7 @@ class MetaLtds(Method):
         weights = {"cls": 1.0, "z2s": w.z2s, "s2s": w.s2s, "s2z": w.s2z, "aug": w.augmentation}
         total = weighted_sum(terms, weights) * (len(train) if self.config.sum_domains else 1)
         if test:
-            theta = {name: p for name, p in self.named_parameters() if p.requires_grad}  # line 11
+            theta = self.trainable_parameters()  # line 11
             inner = gradients(total, theta, second_order=self.second_order)
             clip, norm = self.config.inner_clip, self.config.inner_clip_norm
             fast = fast_weights(theta, inner, self.config.inner_lr, clip=clip, clip_norm=norm)
@@ -197,7 +197,7 @@ class MetaLtds(Method):
         per_batch = self.forward_domains([b.images for b in batches], net.f)
         features = torch.cat(per_batch)
         projected = torch.cat([net.e(x) for x in per_batch]) if self.config.weights.z2s else features
-        labels, origins = torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
+        labels, origins = labels_and_domains(batches)
         return Outputs(features, net.h(features), projected, labels, origins)
 
     def _classify(self, outputs: Outputs, generator: torch.Generator) -> Tensor:
