@@ -80,9 +80,10 @@ class MetaLtds(Method):
         train, test = self._split(clock)  # line 2
         strength = self.augmentation.strength(clock)
 
-        outputs = self._forward(self._functions(), batch, train)  # lines 4 to 10
+        net = self._functions()
+        outputs = self._forward(net, batch, train)  # lines 4 to 10
         prototypes = self.prototypes.blended(outputs.features, outputs.labels, outputs.domains)
-        terms, covariance, sigma = self._meta_train(outputs, prototypes, strength, train, clock)
+        terms, covariance, sigma = self._meta_train(outputs, net, prototypes, strength, train, clock)
         weights = {"cls": 1.0, "z2s": w.z2s, "s2s": w.s2s, "s2z": w.s2z, "aug": w.augmentation}
         total = weighted_sum(terms, weights) * (len(train) if self.config.sum_domains else 1)
         if test:
@@ -93,8 +94,9 @@ class MetaLtds(Method):
             if not self.second_order:
                 total = with_known_gradient(total, list(theta.values()), inner)
 
-            outputs = self._forward(self._functions(fast), batch, test)  # lines 13 to 16
-            outer = self._meta_test(outputs, self._functions(fast), prototypes.detach(), sigma, strength, clock)
+            net = self._functions(fast)
+            outputs = self._forward(net, batch, test)  # lines 13 to 16
+            outer = self._meta_test(outputs, net, prototypes.detach(), sigma, strength, clock)
             total = total + w.meta_test * weighted_sum(outer, weights)  # line 17
             terms |= {f"meta_{name}": value for name, value in outer.items()}
         self.prototypes.commit(prototypes)
@@ -105,13 +107,14 @@ class MetaLtds(Method):
     def _meta_train(
         self,
         outputs: Outputs,
+        net: ModelFunctions,
         prototypes: BlendedPrototypes,
         strength: float | None,
         drawn: Sequence[int],
         clock: Clock,
     ) -> tuple[dict[str, Tensor], CovarianceEstimate | None, Tensor | None]:
         """L_Cls, L_Z2S, L_S2S, L_S2Z, L_Aug at theta, and the updated Sigma and Sigma'. Alg. 1, lines 5 to 9."""
-        w, net = self.config.weights, self._functions()
+        w = self.config.weights
         terms = {"cls": self._classify(outputs, clock.generator("criterion/train"))}
         if w.z2s:
             terms["z2s"] = self._visual_to_semantic(outputs, self.semantics.vectors)
