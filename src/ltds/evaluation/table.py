@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
@@ -10,6 +9,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ltds.core.array_files import ArrayFileError, read_arrays
 from ltds.core.errors import CheckpointError, DataError, expected
 from ltds.core.files import atomic
 from ltds.core.task import Task
@@ -76,14 +76,10 @@ class PredictionTable:
     def load(cls, file: Path) -> PredictionTable:
         """The table in this file; a CheckpointError if it is missing, damaged or not such a table."""
         try:
-            with zipfile.ZipFile(file) as archive:
-                damaged = archive.testzip()  # numpy alone does not always verify the checksum
-            if damaged is not None:
-                raise ValueError(f"{damaged} is damaged")
-            with np.load(file, allow_pickle=False) as columns:
-                return cls(**{f.name: columns[f.name] for f in fields(cls)})
-        except Exception as error:  # a damaged zip file fails in many ways; all mean the same to the user
-            got = f"{type(error).__name__}: {error}"
+            columns = read_arrays(file)
+            return cls(**{f.name: columns[f.name] for f in fields(cls)})
+        except (OSError, ArrayFileError, KeyError, DataError) as error:
+            got = f"{error}" if isinstance(error, ArrayFileError) else f"{type(error).__name__}: {error}"
             message = expected(f"'{file}'", "a complete table of predictions", got, REMEDY)
             raise CheckpointError(message, resume=file.parent.parent) from error
 
