@@ -14,7 +14,6 @@ from ltds.core.processor import cores
 if TYPE_CHECKING:
     from ltds.data.styles.make import StyleJob
 
-SHOWN = 10
 MOST_ON_GPU = 4  # processes that share a GPU: some decode while one computes
 
 
@@ -146,10 +145,10 @@ def _weights(styles: list[str], missing: list[str], given: list[str]) -> dict[st
 
 
 def _report(problems: dict[str, str], total: int, *, skip_broken: bool, dataset: bool) -> None:
-    lines = [f"- '{file}': {problem}" for file, problem in list(problems.items())[:SHOWN]]
-    if len(problems) > SHOWN:
-        lines.append(f"- ... and {len(problems) - SHOWN} more")
-    listing = "\n".join([f"{len(problems)} of {total} images cannot be used:", *lines])
+    from ltds.data.manifest_checks import bullet_list
+
+    lines = [f"'{file}': {problem}" for file, problem in problems.items()]
+    listing = bullet_list(f"{len(problems)} of {total} images cannot be used", lines)
     if problems and not skip_broken:
         remedy = "Copy them again from their source and run this again; or leave them out with --skip-broken."
         raise DataError(f"{listing}\nAll others are made. {remedy}")

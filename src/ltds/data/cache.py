@@ -26,6 +26,7 @@ from ltds.core.locks import locked, temporary_folder
 from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
 from ltds.data.manifest import Manifest
+from ltds.data.manifest_checks import bullet_list
 from ltds.data.parallel_decode import DecodedImages, DecodeJob, decode_in_parallel
 from ltds.data.read_at import REMEDY, OpenFile
 from ltds.data.stylelist import require_styles
@@ -36,7 +37,6 @@ TIFF_DECODING = b" 2"  # likewise for datasets with these files: since 2, 12-bit
 INDEX, SOURCE = "index.npy", "source.txt"
 MOST_FILES, FEWEST_IMAGES = 64, 32  # files of pixels, which stay open; images in each, unless there are fewer
 WORTH_PROCESSES = 2**24  # bytes of image files: fewer take half a second to decode, too little for more processes
-SHOWN = 10
 BYTES = np.dtype(np.uint8)
 KEPT = 2**28  # bytes of images that stay in memory once they were read: small datasets whole, of large ones a part
 IndexAndPixels = tuple[NDArray[np.int64], list[OpenFile]]
@@ -195,7 +195,8 @@ def _write_pixels(manifest: Manifest, size: int, new: Path, processes: int, prog
         results = decode_in_parallel(jobs, processes, advance)
     problems = [problem for result in results for problem in result.problems]
     if problems:
-        raise DataError(_report(manifest, problems))
+        title = f"{len(problems)} of {len(manifest)} images of '{manifest.name}' cannot be used"
+        raise DataError(bullet_list(title, problems))
     return np.concatenate([_index_entries(result) for result in results])
 
 
@@ -204,11 +205,3 @@ def _index_entries(decoded: DecodedImages) -> NDArray[np.int64]:
     shapes = np.array(decoded.shapes, dtype=np.int64)
     ends = np.cumsum(3 * shapes[:, 0] * shapes[:, 1])
     return np.column_stack([np.concatenate([[0], ends[:-1]]), shapes])
-
-
-def _report(manifest: Manifest, problems: list[str]) -> str:
-    lines = [f"{len(problems)} of {len(manifest)} images of '{manifest.name}' cannot be used:"]
-    lines += [f"- {problem}" for problem in problems[:SHOWN]]
-    if len(problems) > SHOWN:
-        lines.append(f"- ... and {len(problems) - SHOWN} more")
-    return "\n".join(lines)
