@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import hashlib
+import io
 import json
 import os
 import re
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -123,6 +125,12 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_text(path, text.getvalue())
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from pydantic import Field
 
 from ltds.core.config import Settings, check_settings
 from ltds.core.errors import DataError, nearest
-from ltds.core.files import write_json, write_text
+from ltds.core.files import write_csv, write_json
 from ltds.data.manifest_checks import bullet_list
 from ltds.data.splits import SPLITS
 
@@ -46,13 +45,12 @@ class ManifestHeader(Settings):
 
 def write_rows(manifest: Manifest) -> None:
     """Write manifest.csv."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
     columns = (manifest.paths, manifest.labels, manifest.domain_ids, manifest.split_ids)
-    for path, label, domain, split in zip(*columns, strict=True):
-        writer.writerow([path, manifest.classes[label], manifest.domains[domain], SPLITS[split]])
-    write_text(manifest.root / "manifest.csv", text.getvalue())
+    rows = (
+        (path, manifest.classes[label], manifest.domains[domain], SPLITS[split])
+        for path, label, domain, split in zip(*columns, strict=True)
+    )
+    write_csv(manifest.root / "manifest.csv", [COLUMNS, *rows])
 
 
 def write_header(manifest: Manifest) -> None:

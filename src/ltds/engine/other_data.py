@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import posixpath
 import re
@@ -16,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ltds.core.errors import ConfigError, DataError, expected
-from ltds.core.files import write_json, write_text
+from ltds.core.files import write_csv, write_json
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import EVALUATIONS_FOLDER
 from ltds.core.text import is_utf8, path_cell, printable
@@ -165,13 +163,12 @@ def _metrics(judged: Sequence[Judged], domains: Sequence[str], classes: Sequence
 
 def write_evaluation(folder: Path, metrics: dict[str, Any], judged: Sequence[Judged]) -> None:
     """Write predictions.csv, a line for each image, and evaluation.json."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["image", "domain", "class", "known", "label", "unknown", "most_probable", "confidence", "score"])
+    columns = ["image", "domain", "class", "known", "label", "unknown", "most_probable", "confidence", "score"]
+    rows: list[list[Any]] = [columns]
     for j in judged:
         known, unknown = ("yes" if flag else "no" for flag in (j.known, j.unknown))
-        table.writerow([path_cell(j.path), j.domain, j.truth, known, j.label, unknown, j.best, j.confidence, j.score])
-    write_text(folder / "predictions.csv", text.getvalue())
+        rows.append([path_cell(j.path), j.domain, j.truth, known, j.label, unknown, j.best, j.confidence, j.score])
+    write_csv(folder / "predictions.csv", rows)
     write_json(folder / FILE, metrics)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from ltds.core.captioned_grid import COLUMNS, GridPicture, draw_captioned
 from ltds.core.errors import DataError, expected
-from ltds.core.files import atomic, require_writable, write_text
+from ltds.core.files import atomic, require_writable, write_csv, write_text
 from ltds.core.text import path_cell, printable
 from ltds.data.decode import decoded
 from ltds.engine.predict_files import FilePredictions, PredictedFile
@@ -66,9 +64,7 @@ def _write_csv(predictions: FilePredictions, file: Path, index: TrainingIndex | 
     columns = ["name"] if named else []
     columns += [f"{name}_{i}" for i in range(1, most + 1) for name in ("class", "probability")]
     columns += [f"nearest_{i}_{name}" for i in range(1, near + 1) for name in _NEAREST]
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["image", "label", "unknown", "confidence", "score", *columns])
+    rows: list[list[Any]] = [["image", "label", "unknown", "confidence", "score", *columns]]
     for row in predictions.predicted:
         answer = row.answer
         classes: list[Any] = [answer.name] if named else []
@@ -76,8 +72,8 @@ def _write_csv(predictions: FilePredictions, file: Path, index: TrainingIndex | 
         for image in answer.nearest:
             classes += [path_cell(image.path), *list(describe_nearest(image).values())[1:]]
         said = [answer.label, "yes" if answer.unknown else "no", answer.confidence, answer.score]
-        table.writerow([path_cell(row.file), *said, *classes])
-    write_text(file, text.getvalue())
+        rows.append([path_cell(row.file), *said, *classes])
+    write_csv(file, rows)
 
 
 def _write_jsonl(predictions: FilePredictions, file: Path, index: TrainingIndex | None) -> None:

@@ -14,6 +14,7 @@ from ltds.core.files import (
     atomic_folder,
     remove_leftovers,
     write_bytes,
+    write_csv,
     write_text,
 )
 
@@ -52,6 +53,11 @@ def test_a_file_too_large_for_the_disk_names_its_size(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "fsync", no_room)
     with pytest.raises(DiskFullError, match=r"room of 2\.5 MB on the disk of '.*a\.bin'"):
         write_bytes(tmp_path / "a.bin", bytes(2_500_000))
+
+
+def test_rows_are_written_as_csv(tmp_path: Path) -> None:
+    write_csv(tmp_path / "t.csv", [["class", "a,b"], ("größe", 0.5), iter(['say "x"', ""])])
+    assert (tmp_path / "t.csv").read_bytes() == 'class,"a,b"\ngröße,0.5\n"say ""x""",\n'.encode()
 
 
 def test_leftovers_are_parts_only(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from ltds.core.errors import ConfigError, DataError, expected
-from ltds.core.files import write_text
+from ltds.core.files import write_csv
 from ltds.core.progress import SILENT, Progress
 from ltds.core.text import text_lines
 from ltds.data.build.dataset import build_dataset
@@ -111,8 +109,5 @@ def write_attributes(base: Path, out: Path) -> None:
 
 
 def _write_table(out: Path, columns: Sequence[str], classes: Sequence[str], values: Sequence[Sequence[float]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["class", *columns])
-    writer.writerows([name, *(f"{value:.6g}" for value in row)] for name, row in zip(classes, values, strict=True))
-    write_text(out, text.getvalue())
+    rows = [[name, *(f"{value:.6g}" for value in row)] for name, row in zip(classes, values, strict=True)]
+    write_csv(out, [["class", *columns], *rows])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,7 @@ from ltds.bestiary.render import DOMAINS, LARGEST, RENDERER, SMALLEST
 from ltds.bestiary.sentences import describe
 from ltds.core.config import Settings
 from ltds.core.errors import expected
-from ltds.core.files import write_text
+from ltds.core.files import write_csv
 from ltds.core.locks import locked
 from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
@@ -146,11 +143,5 @@ def _write_semantics(folder: Path) -> None:
     """attributes.csv (class, then numbers) and descriptions.csv (class, description)."""
     table, names = attribute_table()
     rows = [[name, *(f"{value:g}" for value in row)] for name, row in zip(NAMES, table, strict=True)]
-    _write_csv(folder / "attributes.csv", [["class", *names], *rows])
-    _write_csv(folder / "descriptions.csv", [["class", "description"], *([k.name, describe(k)] for k in KINDS)])
-
-
-def _write_csv(path: Path, rows: Iterable[Sequence[str]]) -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    write_text(path, text.getvalue())
+    write_csv(folder / "attributes.csv", [["class", *names], *rows])
+    write_csv(folder / "descriptions.csv", [["class", "description"], *([k.name, describe(k)] for k in KINDS)])
