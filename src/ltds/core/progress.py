@@ -26,15 +26,16 @@ class Progress(Protocol):
     def track(self, title: str, total: int, done: int = 0) -> AbstractContextManager[Advance]: ...
 
 
+def ignore_progress(amount: int = 1, note: str = "") -> None:
+    """An `Advance` for work that nobody watches."""
+
+
 class Silent:
     """Progress that says nothing."""
 
     @contextmanager
     def track(self, title: str, total: int, done: int = 0) -> Iterator[Advance]:
-        def advance(amount: int = 1, note: str = "") -> None:
-            pass
-
-        yield advance
+        yield ignore_progress
 
 
 SILENT = Silent()

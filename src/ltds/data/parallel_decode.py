@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ltds.core.errors import DataError
 from ltds.core.parallel import run_chunks
-from ltds.core.progress import Advance
+from ltds.core.progress import Advance, ignore_progress
 from ltds.data.decode import decoded
 
 
@@ -60,7 +60,7 @@ def decode_in_parallel(jobs: Sequence[DecodeJob], workers: int, advance: Advance
     flushed: list[Future[None]] = []
     with ThreadPoolExecutor(1, thread_name_prefix="ltds-flush") as disk:  # waits for the disk while others decode
         for number, result in run_chunks(decode_to_file, jobs, workers, advance, take_part=True):
-            results[number] = decode_to_file(jobs[number], _ignore_progress) if result.problems else result
+            results[number] = decode_to_file(jobs[number], ignore_progress) if result.problems else result
             flushed.append(disk.submit(_flush, jobs[number].file))
         for flush in flushed:
             flush.result()
@@ -70,7 +70,3 @@ def decode_in_parallel(jobs: Sequence[DecodeJob], workers: int, advance: Advance
 def _flush(file: str) -> None:
     with open(file, "rb") as stream:
         os.fsync(stream.fileno())
-
-
-def _ignore_progress(amount: int = 1, note: str = "") -> None:
-    pass

@@ -8,7 +8,7 @@ from functools import partial
 
 from ltds.core.parallel import run_chunks
 from ltds.core.processor import cores
-from ltds.core.progress import Advance
+from ltds.core.progress import Advance, ignore_progress
 from ltds.reporting.figures import embedding_map, open_set, reliability, retrieval, similarity
 from ltds.reporting.figures.context import FigureContext, ReportFigure
 from ltds.reporting.figures.drawing import Drawing
@@ -49,7 +49,7 @@ def drawn_figures(context: FigureContext, figures: Sequence[ReportFigure], first
         return
     chunks = [*_chunks(placed)]
     found: dict[int, list[DrawnFigure]] = {}
-    for _, results in run_chunks(partial(draw_chunk, context, first), chunks, cores(), _unseen, take_part=True):
+    for _, results in run_chunks(partial(draw_chunk, context, first), chunks, cores(), ignore_progress, take_part=True):
         found.update(results)
     for place, figure in placed:
         if place not in found:  # plain SVG, or from outside the package: another process may not know its function
@@ -58,7 +58,7 @@ def drawn_figures(context: FigureContext, figures: Sequence[ReportFigure], first
 
 
 def draw_chunk(
-    context: FigureContext, first: int, chunk: Chunk, advance: Advance | None = None
+    context: FigureContext, first: int, chunk: Chunk, advance: Advance = ignore_progress
 ) -> list[tuple[int, list[DrawnFigure]]]:
     """The drawings of these figures, by the place of the figure; each is freed as soon as it is converted."""
     return [
@@ -76,7 +76,3 @@ def _chunks(placed: Sequence[tuple[int, ReportFigure]]) -> Iterator[Chunk]:
 def _converted(drawing: Drawing, number: int) -> DrawnFigure:
     words = (drawing.title, drawing.caption, drawing.group, drawing.method, drawing.held_out)
     return DrawnFigure(drawing.html(number), *words)
-
-
-def _unseen(amount: int = 1, note: str = "") -> None:
-    """Progress that nobody watches."""
