@@ -35,17 +35,12 @@ from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
 from ltds.engine.config import resolve
 from ltds.engine.environment import describe_environment
+from ltds.engine.journal import SilentJournal
 from ltds.engine.loop import take_step
+from ltds.engine.step_numbers import StepNumbers
 
 CLASSES, DOMAINS = 50, 4
 SIDES = {"one rank, two threads": [(0, 1, 2)], "two ranks, one thread each": [(0, 2, 1), (1, 2, 1)]}
-
-
-class NoLog:
-    """A step log that keeps nothing."""
-
-    def step(self, *row: object) -> None:
-        pass
 
 
 def make_dataset(root: Path, images: int) -> None:
@@ -85,7 +80,7 @@ def work(job: dict[str, Any]) -> None:
     for line in sys.stdin:
         wall, cpu = time.perf_counter(), time.process_time()
         for step, batch in enumerate(session.batches(done, done + int(line)), done):
-            take_step(session, batch, step, NoLog())
+            take_step(session, batch, step, StepNumbers(SilentJournal()))
         done += int(line)
         print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]), flush=True)
 

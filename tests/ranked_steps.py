@@ -24,6 +24,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
 from ltds.engine.loop import take_step
 from ltds.engine.phases import freeze, start_phase
+from ltds.engine.step_numbers import StepNumbers
 from toy import toy_config
 
 
@@ -81,7 +82,7 @@ def take_steps(manifest: Manifest, method: str, network: str, ranks: Ranks = ALO
                 start_phase(scheduled, session.method, session.optimizer, seed=0)
             freeze(session.method, scheduled.phase, session.learnable)
         batch: Batch = session.batch(step)
-        take_step(session, replace(batch, images=batch.images.double()), step, log)
+        take_step(session, replace(batch, images=batch.images.double()), step, StepNumbers(log))
     weights = {name: value.double() for name, value in session.method.state_dict().items()}
     return {"losses": torch.tensor(log.losses, dtype=torch.float64), **weights}
 

@@ -18,6 +18,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.journal import Journal
 from ltds.engine.loop import take_step
 from ltds.engine.phases import freeze, start_phase
+from ltds.engine.step_numbers import StepNumbers
 from ltds.methods.registry import METHODS
 from toy import recorded, toy_session
 
@@ -53,7 +54,7 @@ def test_thirty_steps_are_as_they_were(toy: Manifest, tmp_path: Path, method: st
                 if step > 0:
                     start_phase(scheduled, session.method, session.optimizer, seed=0)
                 freeze(session.method, scheduled.phase, session.learnable)
-            take_step(session, plain_images(session.batch(step), step), step, journal)
+            take_step(session, plain_images(session.batch(step), step), step, StepNumbers(journal))
     rows = [{"step": r["step"], "lr": r["lr"], "loss": r["loss"], **r["terms"]} for r in run.read_journal()]
     file = JOURNALS / f"{method}.json"
     if os.environ.get("LTDS_REWRITE_GOLDEN"):

@@ -76,7 +76,7 @@ class Journal:
 
 
 class SilentJournal(Journal):
-    """The journal of the ranks after the first, which write nothing."""
+    """A journal that keeps nothing: of the ranks after the first, and of steps that are only timed."""
 
     def __init__(self) -> None:
         pass

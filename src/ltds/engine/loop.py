@@ -17,7 +17,7 @@ from ltds.engine.batchnorm import estimate_statistics
 from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.features import validation_distances
 from ltds.engine.finite import require_finite_weights
-from ltds.engine.journal import Journal, SilentJournal, StepLog
+from ltds.engine.journal import Journal, SilentJournal
 from ltds.engine.optim import learning_rate, set_learning_rate
 from ltds.engine.outcome import finish, predict_split
 from ltds.engine.phases import ScheduledPhase, freeze, start_phase
@@ -96,9 +96,8 @@ def _start_phase(session: Session, run: RunDirectory, scheduled: ScheduledPhase,
     return TrainState(step=state.step, best_step=state.step)  # the best accuracy so far belongs to another phase
 
 
-def take_step(session: Session, batch: Batch, step: int, journal: StepLog | StepNumbers) -> None:
+def take_step(session: Session, batch: Batch, step: int, numbers: StepNumbers) -> None:
     """Take one step of training, and have its numbers written to the journal, now or at their next look."""
-    numbers = journal if isinstance(journal, StepNumbers) else StepNumbers(journal)
     config, started = session.config, time.perf_counter()
     scheduled, per_epoch = session.phase_at(step), config.schedule.steps_per_epoch
     clock = Clock(config.run.seed, step - scheduled.start, scheduled.steps, per_epoch, scheduled.phase.name)

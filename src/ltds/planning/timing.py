@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
-from ltds.engine.journal import StepLog
+from ltds.engine.journal import SilentJournal
 from ltds.engine.loop import take_step
 from ltds.engine.phases import freeze
 from ltds.engine.session import Session
+from ltds.engine.step_numbers import StepNumbers
 
 SLOW = 20.0  # seconds of a step after which no other is measured
 IMAGES = 64
@@ -36,13 +36,6 @@ class StepTiming:
         return int((seconds - self.run(0, epochs, val, test)) / self.step)
 
 
-class _Unwritten(StepLog):
-    """A journal that keeps nothing."""
-
-    def step(self, step: int, epoch: int, lr: float, loss: float, terms: Mapping[str, float], seconds: float) -> None:
-        pass
-
-
 def measure(session: Session) -> StepTiming:
     """Take three steps of the first phase: one to warm up, one at its start, one at its end, where it may cost more.
 
@@ -58,7 +51,7 @@ def measure(session: Session) -> StepTiming:
 
 def _step(session: Session, step: int) -> float:
     started = time.perf_counter()
-    take_step(session, session.batch(step), step, _Unwritten())
+    take_step(session, session.batch(step), step, StepNumbers(SilentJournal()))
     _synchronize(session.device)
     return time.perf_counter() - started
 
