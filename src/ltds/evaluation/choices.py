@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ltds.evaluation.class_groups import FEW, MANY
+
 MODEL_RULE = "best mean over source domains of plain validation accuracy, checked after each epoch"
 WINDOW_RULE = (
     "mean of the weights over the window of steps that SWAD chose by the validation loss (averaging.name=swad)"
@@ -23,7 +25,7 @@ TWO_CLASSES_RULE = (
 )
 SOFTMAX5_RULE = "5th percentile of max-softmax over correctly classified source-validation images"
 BEST_RULE = "best of all thresholds on the softened confidence in a known class"
-SHOTS_RULE = "training images over all sources: many > 100, medium 20..100, few < 20"
+SHOTS_RULE = f"training images over all sources: many > {MANY}, medium {FEW}..{MANY}, few < {FEW}"
 
 
 def describe_choices(

@@ -11,12 +11,14 @@ from ltds.evaluation import metrics
 from ltds.evaluation.arrays import BoolArray, IntArray
 
 SHOTS = ("many", "medium", "few")
+MANY, FEW = 100, 20  # training images of a class over all sources: many are more than 100, few are fewer than 20
+SHOT_MEANING = {"many": f"more than {MANY}", "medium": f"{FEW} to {MANY}", "few": f"fewer than {FEW}"}
 
 
 def shot_groups(task: Task) -> list[str]:
-    """(C,) "many" (> 100 training images over all sources), "medium" (20..100), "few" (< 20) or "open" (none)."""
+    """(C,) "many", "medium" or "few" by the training images of each class, or "open" (none)."""
     counts = task.class_counts
-    groups = np.select([counts > 100, counts >= 20, counts > 0], list(SHOTS), "open")
+    groups = np.select([counts > MANY, counts >= FEW, counts > 0], list(SHOTS), "open")
     return [str(group) for group in groups]
 
 

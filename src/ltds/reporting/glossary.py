@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ltds.evaluation.class_groups import SHOT_MEANING
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -116,21 +118,21 @@ _ALL = (
         "many",
         "Many",
         "Accuracy on classes with many training images.",
-        "how many of 100 images it names right, for classes with more than 100 training images",
+        f"how many of 100 images it names right, for classes with {SHOT_MEANING['many']} training images",
         choice="shots",
     ),
     Metric(
         "medium",
         "Medium",
         "Accuracy on classes between many and few.",
-        "the same for classes with 20 to 100 training images",
+        f"the same for classes with {SHOT_MEANING['medium']} training images",
         choice="shots",
     ),
     Metric(
         "few",
         "Few",
         "Accuracy on classes with few training images.",
-        "the same for classes with fewer than 20 training images",
+        f"the same for classes with {SHOT_MEANING['few']} training images",
         choice="shots",
     ),
     Metric(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ltds.evaluation.class_groups import known_mask
+from ltds.evaluation.class_groups import SHOT_MEANING, known_mask
 from ltds.reporting.answer import ACC_U, Answer, isolated
 from ltds.reporting.class_accuracy import class_accuracy
 from ltds.reporting.dataset import Dataset
@@ -75,7 +75,7 @@ def _rare_classes(context: FigureContext, leader: str, found: Answer) -> Iterato
         return
     yield Advice(
         "Collect more images of the rare classes.",
-        f"With fewer than 20 training images it is right for {few.mean:.0f} of 100 images, otherwise for up to "
+        f"With {SHOT_MEANING['few']} training images it is right for {few.mean:.0f} of 100 images, otherwise for up to "
         f"{rich.mean:.0f}. {_weakest(context, leader)}",
     )
 

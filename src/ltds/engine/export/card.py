@@ -13,10 +13,9 @@ from ltds.core.task import Task
 from ltds.engine.model_record import UnknownRule
 from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing
 from ltds.engine.stored_model import StoredModel
-from ltds.evaluation.class_groups import SHOTS, shot_groups
+from ltds.evaluation.class_groups import SHOT_MEANING, SHOTS, shot_groups
 
-FEW = 50  # below this many images an accuracy may be off by 14 points and more (95 %)
-SHOT_MEANING = {"many": "more than 100", "medium": "20 to 100", "few": "fewer than 20"}
+FEW_IMAGES = 50  # below this many images an accuracy may be off by 14 points and more (95 %)
 
 
 def model_card(model: StoredModel, to: str, difference: float, checked_on: str, *, with_index: bool = False) -> str:
@@ -152,7 +151,7 @@ def _results(model: StoredModel) -> Iterator[str]:
     ]
     yield from _table(["classes with", "macro accuracy", "classes", "images"], rows)
     yield ""
-    yield f"Where a number rests on fewer than {FEW} images, it says little."
+    yield f"Where a number rests on fewer than {FEW_IMAGES} images, it says little."
 
 
 def _unknown(rule: UnknownRule) -> Iterator[str]:
@@ -173,9 +172,9 @@ def _limits(model: StoredModel) -> Iterator[str]:
     yield f"- It was {tested}. On images of another origin expect less, and measure it there."
     yield "- It knows only the classes that it was trained on. Images of others are often given one of these names."
     yield "- A confidence is the model's own estimate, not a measured probability of being right."
-    rare = int(((task.class_counts > 0) & (task.class_counts < 20)).sum())
+    rare = shot_groups(task).count("few")
     if rare:
-        yield f"- {rare} classes have fewer than 20 training images: check their predictions by eye."
+        yield f"- {rare} classes have {SHOT_MEANING['few']} training images: check their predictions by eye."
 
 
 def _check(to: str, difference: float, checked_on: str) -> Iterator[str]:
