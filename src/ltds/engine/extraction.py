@@ -22,10 +22,9 @@ from ltds.engine.device import choose_device
 from ltds.engine.frozen import weights_beside
 from ltds.engine.preprocessing import ImagePreprocessing
 from ltds.nn.backbones import BackboneSettings
-from ltds.nn.efficientnet import VARIANTS
+from ltds.nn.efficientnet import DEFAULT_VARIANT, VARIANTS
 from ltds.nn.frozen import FrozenNetwork, require_weights
 
-EFFICIENTNET = "efficientnet-lite0"
 BATCH = 64
 FILES_STATE_KEY = "source"  # in the provenance of features: the `image_files_state` they were computed in
 
@@ -33,7 +32,7 @@ FILES_STATE_KEY = "source"  # in the provenance of features: the `image_files_st
 def extract_features(
     data: str | Path | Manifest,
     *,
-    backbone: str = EFFICIENTNET,
+    backbone: str = DEFAULT_VARIANT,
     weights: str | Path = "",
     size: int = 224,
     out: str | Path | None = None,

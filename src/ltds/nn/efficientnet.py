@@ -56,6 +56,8 @@ VARIANTS = {
     )
 }
 
+DEFAULT_VARIANT = "efficientnet-lite0"
+
 # Images come normalised by ImageNet's mean and deviation; this network was trained on (x - 127/255) / (128/255).
 TRAINED_MEAN, TRAINED_STD = 127 / 255, 128 / 255
 
@@ -70,7 +72,7 @@ class EfficientNetLite(nn.Module):
     scale: Tensor
     shift: Tensor
 
-    def __init__(self, name: str = "efficientnet-lite0") -> None:
+    def __init__(self, name: str = DEFAULT_VARIANT) -> None:
         super().__init__()
         self.variant = VARIANTS[name]
         self.layers: Any = _layers(name)  # the package has no types
@@ -118,7 +120,7 @@ class _Affine(nn.Module):
         return images * self.scale + self.shift
 
 
-def imagenet_weights(name: str = "efficientnet-lite0") -> Path:
+def imagenet_weights(name: str = DEFAULT_VARIANT) -> Path:
     """The file of ImageNet weights; its package is not imported."""
     variant = VARIANTS[name]
     spec = find_spec(variant.package)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import ltds
+from ltds.cli.features import features
 from ltds.core.errors import ConfigError, DataError
 from ltds.data.decode import decode_tensor
 from ltds.data.features import FeatureVectors
@@ -21,6 +23,7 @@ from ltds.data.transforms import EvalTransform
 from ltds.engine import extraction
 from ltds.evaluation.table import PredictionTable
 from ltds.nn.backbones import BackboneSettings
+from ltds.nn.efficientnet import DEFAULT_VARIANT
 from ltds.nn.frozen import FrozenNetwork
 from ltds.nn.small import TinyNet
 from toy import write_dataset
@@ -133,3 +136,8 @@ def test_styles_that_have_not_been_made_are_named_before_any_image_is_read(toy: 
     write_style_list(tmp_path, [StyledImage("images/ink/0.png", "images/wax/0.png", "hayao")])
     with pytest.raises(DataError, match=r"but got missing ones: 1 of 'hayao'. Make them with 'ltds data stylize"):
         ltds.extract_features(replace(toy, root=tmp_path), backbone="tiny", weights=weights, size=16, device="cpu")
+
+
+def test_the_command_has_the_same_default_network() -> None:
+    """It is spelled out there, because commands do not load torch before they need it."""
+    assert inspect.signature(features).parameters["backbone"].default == DEFAULT_VARIANT

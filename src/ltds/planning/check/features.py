@@ -14,6 +14,7 @@ from ltds.core.rng import numpy_generator
 from ltds.data.decode import decode_tensor
 from ltds.data.transforms import EvalTransform
 from ltds.nn.backbones import BackboneSettings, build_backbone
+from ltds.nn.efficientnet import DEFAULT_VARIANT
 from ltds.planning.check.looking import SIDE
 
 MOST = 1500  # images of the probe
@@ -34,7 +35,7 @@ def probe_rows(rows: Sequence[int], pairs: Sequence[int], most: int = MOST) -> l
 @torch.inference_mode()
 def network_features(paths: Sequence[Path], progress: Progress = SILENT) -> NDArray[np.float32]:
     """(N,1280) features of EfficientNet-lite0 with ImageNet weights, at 96 pixels."""
-    network = build_backbone(BackboneSettings(name="efficientnet-lite0", weights="imagenet")).eval()
+    network = build_backbone(BackboneSettings(name=DEFAULT_VARIANT, weights="imagenet")).eval()
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     transform = EvalTransform(size=SIZE)
     features = []
