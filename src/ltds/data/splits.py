@@ -3,3 +3,4 @@
 from __future__ import annotations
 
 SPLITS = ("train", "val", "test")
+TRAIN, VAL, TEST = range(len(SPLITS))  # their ids

@@ -19,7 +19,7 @@ from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
-from ltds.data.splits import SPLITS
+from ltds.data.splits import TEST, TRAIN, VAL
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.load import load_model
 from ltds.engine.model import Model
@@ -29,7 +29,6 @@ from ltds.planning.choose import averaging_settings, choose_method_settings, lea
 from ltds.semantics.archive import write_embeddings
 from ltds.semantics.embeddings import ClassEmbeddings
 
-TRAIN, VAL, TEST = (SPLITS.index(name) for name in ("train", "val", "test"))
 EPOCHS = 10  # validations in a fit, at most
 STEPS = 20  # of an epoch, at least
 SMALLEST_CELL = 4  # samples of a class in a domain of which some may be validation samples

@@ -20,7 +20,7 @@ from ltds.data.build.source import LINK, first_few
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import STYLE_LIST_FILE, StyledImage, write_style_list
 
-_OURS = {LINK, STYLE_LIST_FILE, "manifest.csv", "semantics", ".cache"}
+LEFT_BY_BUILDS = frozenset({LINK, "manifest.csv", "semantics", ".cache"})  # when interrupted, besides stylize.csv
 
 
 def build_dataset(
@@ -92,7 +92,7 @@ def _require_outside(out: Path, source: Path) -> None:
 def _require_empty(out: Path) -> None:
     """Refuse a folder that contains files which an interrupted build would not have left."""
     names = sorted(entry.name for entry in out.iterdir()) if out.is_dir() else []
-    foreign = [name for name in names if name not in _OURS and not name.endswith(".part")]
+    foreign = [name for name in names if name not in LEFT_BY_BUILDS | {STYLE_LIST_FILE} and not name.endswith(".part")]
     if foreign:
         remedy = "Choose another folder, or empty this one."
         raise DataError(expected(f"'{out}'", "a new or empty folder", f"{first_few(foreign)} in it", remedy))

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltds.core.rng import numpy_generator
-from ltds.data.splits import SPLITS
-
-TRAIN, VAL, TEST = (SPLITS.index(name) for name in ("train", "val", "test"))
+from ltds.data.splits import TEST, TRAIN, VAL
 
 
 def split_counts(count: int, val: float, test: float, most_test: int = 0) -> tuple[int, int]:

@@ -16,6 +16,7 @@ import numpy as np
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.core.text import composed
+from ltds.data.build.dataset import LEFT_BY_BUILDS
 from ltds.data.build.images import damage
 from ltds.data.build.source import LINK, digests, images_below
 from ltds.data.datasets import BUILDERS, folder, lists
@@ -26,7 +27,6 @@ from ltds.data.datasets.opening import data_home, open_dataset, raw_images, requ
 from ltds.data.manifest import Manifest
 
 FEWEST_TEST = 10  # test images of a pair that are never cut
-LEFT_BY_BUILDS = {LINK, "manifest.csv", "semantics", ".cache"}  # what an interrupted build leaves
 
 
 def open_or_build(source: str | Path | Manifest, progress: Progress = SILENT) -> Manifest:
