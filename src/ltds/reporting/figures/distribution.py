@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ltds.reporting.class_accuracy import head_to_tail
 from ltds.reporting.figures.axes_svg import WIDTH, Scale, bars, document, short_number, text, text_width, y_axis
 from ltds.reporting.figures.canvas import (
     ABSENT,
@@ -48,7 +49,7 @@ def draw(context: FigureContext) -> Iterator[Drawing]:
 
 def distribution_svg(counts: NDArray[np.int64], classes: Sequence[str], domains: Sequence[str]) -> str:
     """As `distribution`, for the page."""
-    order = np.argsort(-counts.sum(axis=0), kind="stable")
+    order = head_to_tail(counts.sum(axis=0))
     counts = counts[:, order]
     names = [shortened(name) for name in domains]
     left = max([44.0, *(text_width(name) + 10 for name in names)])
@@ -95,7 +96,7 @@ def distribution(counts: NDArray[np.int64], classes: Sequence[str], domains: Seq
     """Bars with the images of each class above a matrix of domains and classes, head to tail. counts (K,C)."""
     from matplotlib.colors import LogNorm
 
-    order = np.argsort(-counts.sum(axis=0), kind="stable")
+    order = head_to_tail(counts.sum(axis=0))
     counts = counts[:, order]
     figure = new_figure(9, 2.6 + 0.32 * len(domains))
     upper, matrix, scale = figure.subplot_mosaic(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.reporting.class_accuracy import class_accuracy
+from ltds.reporting.class_accuracy import class_accuracy, head_to_tail
 from ltds.reporting.figures.axes_svg import (
     STROKES,
     WIDTH,
@@ -53,7 +53,7 @@ def frequency_svg(
     images: NDArray[np.float64], accuracy: NDArray[np.float64], methods: Sequence[str], classes: Sequence[str]
 ) -> str:
     """As `frequency`, for the page."""
-    order = np.argsort(-images, kind="stable")
+    order = head_to_tail(images)
     upper = legend_height(methods) + 8
     lower = upper + UPPER + 10
     wide = (WIDTH - LEFT - 4) / len(order)
@@ -93,7 +93,7 @@ def frequency(
 
     Dots are classes; the line is a running mean over about a tenth of them.
     """
-    order = np.argsort(-images, kind="stable")
+    order = head_to_tail(images)
     figure = new_figure(9, 4.4 + legend_rows(methods))
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     clean_axes(upper)
