@@ -11,11 +11,10 @@ from html import escape
 import numpy as np
 
 from ltds.evaluation.arrays import FloatArray
-from ltds.reporting.figures.canvas import GREY, INK, shortened, style
+from ltds.reporting.figures.canvas import GREY, GRID, INK, PALE, shortened, style
 
 WIDTH, LETTER = 648.0, 4.7  # points: nine inches, and the width of a small letter
 LEGEND_ROW, LEGEND_COLUMNS = 14.4, 4
-AXIS, GRID = "#c4c8cf", "#eceef1"
 STROKES = {
     "-": "",
     "--": ' stroke-dasharray="5 2.2"',
@@ -92,7 +91,7 @@ def y_axis(scale: Scale, left: float, right: float, name: str = "", count: int =
         yield f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="{GRID}" stroke-width=".8"/>'
         yield text(left - 5, y + 2.8, short_number(value), "end")
     corner = f"M{left:.1f} {scale.end:g}V{scale.start:g}H{right:.1f}"
-    yield f'<path d="{corner}" fill="none" stroke="{AXIS}" stroke-width=".8"/>'
+    yield f'<path d="{corner}" fill="none" stroke="{PALE}" stroke-width=".8"/>'
     if name:
         middle = (scale.start + scale.end) / 2
         yield text(10, middle, name, "middle", f' font-size="9" fill="{INK}" transform="rotate(-90 10 {middle:.1f})"')
@@ -102,7 +101,7 @@ def x_axis(scale: Scale, bottom: float, name: str, count: int = 7) -> Iterator[s
     """Short lines at round numbers, the numbers and the name of the axis below."""
     for value in scale.ticks(count):
         x = float(scale(value))
-        yield f'<path d="M{x:.1f} {bottom:g}v3" stroke="{AXIS}" stroke-width=".8"/>'
+        yield f'<path d="M{x:.1f} {bottom:g}v3" stroke="{PALE}" stroke-width=".8"/>'
         yield text(x, bottom + 12, short_number(value), "middle")
     yield text((scale.start + scale.end) / 2, bottom + 26, name, "middle", ' font-size="9"')
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 # The palette of Okabe and Ito: distinguishable with every kind of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D")
-INK, GREY, ABSENT = "#1f2328", "#6b7280", "#eceef1"
+INK, GREY, PALE, ABSENT = "#1f2328", "#6b7280", "#c4c8cf", "#eceef1"
+GRID = ABSENT  # lines behind the data are as faint as cells without any
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
 PNG_DPI = 110
@@ -32,9 +33,9 @@ def new_figure(width: float, height: float) -> Figure:
 def clean_axes(axes: Axes) -> None:
     """Remove lines that carry no information."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#c4c8cf")
+    axes.spines[["left", "bottom"]].set_color(PALE)
     axes.tick_params(colors=GREY, labelsize=8, length=3)
-    axes.grid(axis="y", color="#eceef1", linewidth=0.8)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
 
 

@@ -11,7 +11,17 @@ import numpy as np
 from ltds.evaluation.arrays import FloatArray
 from ltds.reporting.answer import ACC_U
 from ltds.reporting.cost import cost_of, times_are_noise
-from ltds.reporting.figures.canvas import GREY, INK, add_legend, clean_axes, few_ticks, legend_rows, new_figure, style
+from ltds.reporting.figures.canvas import (
+    GREY,
+    INK,
+    PALE,
+    add_legend,
+    clean_axes,
+    few_ticks,
+    legend_rows,
+    new_figure,
+    style,
+)
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.cost_svg import cost_svg
 from ltds.reporting.figures.drawing import Drawing
@@ -72,7 +82,7 @@ def cost(
     for axes, (name, values) in zip(panels, costs.items(), strict=True):
         clean_axes(axes)
         best = pareto_front(values, quality) if fronts is None or name in fronts else []
-        axes.plot(values[best], quality[best], color="#c4c8cf", linewidth=1.2, drawstyle="steps-post", zorder=1)
+        axes.plot(values[best], quality[best], color=PALE, linewidth=1.2, drawstyle="steps-post", zorder=1)
         _marks(axes, values, quality, methods, (spreads or {}).get(name, [None] * len(methods)))
         axes.set_xlabel(name, fontsize=9, color=GREY)
     _widen(panels[0])

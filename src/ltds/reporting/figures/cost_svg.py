@@ -8,7 +8,6 @@ import numpy as np
 
 from ltds.evaluation.arrays import FloatArray
 from ltds.reporting.figures.axes_svg import (
-    AXIS,
     WIDTH,
     Scale,
     document,
@@ -20,7 +19,7 @@ from ltds.reporting.figures.axes_svg import (
     x_axis,
     y_axis,
 )
-from ltds.reporting.figures.canvas import style
+from ltds.reporting.figures.canvas import PALE, style
 
 LEFT, GAP, TOP, BOTTOM = 44.0, 36.0, 8.0, 190.0  # points: numbers beside the axes, and the ends of the axes
 SPACE = 0.12  # of the range of the marks, around them
@@ -50,7 +49,7 @@ def cost_svg(
         across = _cost_scale(values, quality, spread, left, right)
         parts += [*y_axis(up, left, right, "" if i else measure), *x_axis(across, BOTTOM, name)]
         steps = np.repeat(across(values[front]), 2)[1:], np.repeat(up(quality[front]), 2)[:-1]
-        parts.append(polyline(*steps, f'stroke="{AXIS}" stroke-width="1.2"'))
+        parts.append(polyline(*steps, f'stroke="{PALE}" stroke-width="1.2"'))
         parts += _methods(across, up, values, quality, methods, spread)
     legend = method_legend(methods, BOTTOM + 34, lines=False)
     return document(BOTTOM + 36 + legend_height(methods), [*parts, *legend])

@@ -23,7 +23,16 @@ from ltds.reporting.figures.axes_svg import (
     polyline,
     y_axis,
 )
-from ltds.reporting.figures.canvas import INK, add_legend, clean_axes, label_classes, legend_rows, new_figure, style
+from ltds.reporting.figures.canvas import (
+    INK,
+    PALE,
+    add_legend,
+    clean_axes,
+    label_classes,
+    legend_rows,
+    new_figure,
+    style,
+)
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
 from ltds.reporting.figures.inline import tag
@@ -72,7 +81,7 @@ def frequency_svg(
                 for part in _method(m, methods[m], x, row, percent)
             ),
             *y_axis(count, LEFT, WIDTH - 4, "Images", 4),
-            bars(x, count(np.maximum(count.low, images[order])), count.start, 0.75 * wide, "#c4c8cf"),
+            bars(x, count(np.maximum(count.low, images[order])), count.start, 0.75 * wide, PALE),
             *labels,
         ],
     )
@@ -107,7 +116,7 @@ def frequency(
     upper.set_ylim(-2, 102)
     upper.set_ylabel("Accuracy %", fontsize=9, color=INK)
     add_legend(figure, handles, methods, methods=True)
-    lower.bar(range(len(order)), images[order], color="#c4c8cf", width=0.75)
+    lower.bar(range(len(order)), images[order], color=PALE, width=0.75)
     lower.set_yscale("log")
     lower.tick_params(axis="y", which="minor", left=False)
     lower.set_ylabel("Images", fontsize=9, color=INK)

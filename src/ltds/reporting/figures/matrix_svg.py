@@ -16,7 +16,8 @@ SCALE = 22.0  # points at the top, for the scale
 STEPS = 11  # colours: a step is ten points
 # Yellow, green, blue: the ends and middle of matplotlib's YlGnBu.
 STOPS = ((255, 255, 217), (199, 233, 180), (65, 182, 196), (34, 94, 168), (8, 29, 88))
-DARK = 55.0  # percent from which a mark is light
+DARK = 55.0  # percent from which a cell is dark
+ON_DARK, ON_LIGHT = "#ffd27a", "#b4430a"  # colours of a dot
 
 
 def matrix_svg(values: FloatArray, marked: BoolArray, rows: Sequence[str], columns: Sequence[str]) -> str:
@@ -58,7 +59,7 @@ def _cells(values: FloatArray, marked: BoolArray, left: float, wide: float) -> I
             fill = ABSENT if math.isnan(value) else colour(value)
             yield f'<rect x="{x:.1f}" y="{y:g}" {look} fill="{fill}"/>'
             if dotted:
-                dot = "#ffd27a" if value >= DARK else "#b4430a"
+                dot = ON_DARK if value >= DARK else ON_LIGHT
                 yield f'<circle cx="{x + wide / 2:.1f}" cy="{y + ROW / 2:g}" r="{size:.1f}" fill="{dot}"/>'
 
 

@@ -14,7 +14,7 @@ from ltds.reporting.class_accuracy import head_to_tail, mean_known
 from ltds.reporting.figures.canvas import ABSENT, GREY, INK, label_classes, label_domains, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.drawing import Drawing
-from ltds.reporting.figures.matrix_svg import matrix_svg
+from ltds.reporting.figures.matrix_svg import DARK, ON_DARK, ON_LIGHT, matrix_svg
 from ltds.reporting.run import Run
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def pairs(
         axes.set_facecolor(ABSENT)
         masked = np.ma.masked_invalid(values[:, order] * 100)
         image = axes.imshow(masked, aspect="auto", cmap="YlGnBu", vmin=0, vmax=100, interpolation="nearest")
-        light = np.nan_to_num(values[:, order])[rows, columns] < 0.55
-        colours = np.where(light, "#B4430A", "#FFD27A")
+        light = np.nan_to_num(values[:, order])[rows, columns] < DARK / 100
+        colours = np.where(light, ON_LIGHT, ON_DARK)
         axes.scatter(columns, rows, s=size, c=colours, linewidths=0, rasterized=len(rows) > 600)
         axes.set_title(shortened(method, 60), fontsize=9, color=INK, loc="left", parse_math=False)
         axes.spines[:].set_visible(False)

@@ -11,7 +11,7 @@ import numpy as np
 from ltds.evaluation.arrays import FloatArray, IntArray
 from ltds.evaluation.metrics import calibration_bins, expected_calibration_error
 from ltds.evaluation.openset import OpenSetScores
-from ltds.reporting.figures.canvas import COLOURS, GREY, INK, clean_axes, new_figure, shortened
+from ltds.reporting.figures.canvas import COLOURS, GREY, INK, PALE, clean_axes, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext, run_note
 from ltds.reporting.figures.drawing import OPEN_CLASSES, Drawing
 from ltds.reporting.figures.inline import tag
@@ -91,7 +91,7 @@ def reliability(cases: Mapping[str, ReliabilityBins]) -> Figure:
         for panel in (axes, lower[i]):
             panel.set_gid(tag(method=method))
             panel.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
-        lower[i].bar(middles, case.images / max(1, case.images.sum()) * 100, width=0.85 / bins, color="#c4c8cf")
+        lower[i].bar(middles, case.images / max(1, case.images.sum()) * 100, width=0.85 / bins, color=PALE)
         lower[i].set_xlabel("Confidence (max softmax)", fontsize=8, color=GREY)
     upper[0].set_ylabel("Accuracy %", fontsize=9, color=INK)
     lower[0].set_ylabel("Images %", fontsize=9, color=INK)
