@@ -8,8 +8,6 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from torch import Tensor, nn
 
 from ltds.core.errors import CheckpointError, ConfigError, LtdsWarning
 from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
+from ltds.core.quiet import silenced
 from ltds.nn.libraries import LibraryNetwork, imported
 
 CONFIG, WEIGHTS, PREPROCESSOR = "config.json", "model.safetensors", "preprocessor_config.json"
@@ -109,7 +108,7 @@ def _load(model: nn.Module, folder: Path) -> None:
             f"'{folder}' has no {WEIGHTS}: the backbone starts from random weights.", LtdsWarning, stacklevel=2
         )
         return
-    with _silent(imported("transformers", "hf:FOLDER")):
+    with silenced(imported("transformers", "hf:FOLDER")):  # it reports weights that features do not need
         loaded, report = type(model).from_pretrained(  # type: ignore[attr-defined]
             folder,
             config=model.config,
@@ -125,21 +124,6 @@ def _load(model: nn.Module, folder: Path) -> None:
             f"as {missing[:3]}. Restore the folder."
         )
     model.load_state_dict(loaded.float().state_dict())
-
-
-@contextmanager
-def _silent(transformers: Any) -> Iterator[None]:
-    """No bars and no reports of weights that features do not need."""
-    logging = transformers.utils.logging
-    loudness, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(loudness)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _read(file: Path) -> dict[str, Any] | None:

