@@ -14,6 +14,7 @@ from ltds.core.errors import DataError, expected
 # Control characters except tab and line end, what terminals treat like them, and marks that reorder a line.
 _COMMANDS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
 _COMMANDS |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes a cell that begins with one of these
 
 
 def inert(text: str) -> str:
@@ -29,7 +30,7 @@ def printable(path: Path | str) -> str:
 def path_cell(path: Path | str) -> str:
     """The path for a cell of a table: ./=1+1.jpg for =1+1.jpg, which a spreadsheet would compute as a formula."""
     text = printable(path)
-    return f"./{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return f"./{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 def is_utf8(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+from ltds.core.text import FORMULA_STARTS
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison import ComparisonRow, comparisons
 from ltds.reporting.cost import cost_of
@@ -92,4 +93,4 @@ def _plain(value: str | float | None) -> str:
 
 def _csv_text(name: str) -> str:
     """The name, with an apostrophe in front if a spreadsheet would treat it as a formula."""
-    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
+    return f"'{name}" if name.startswith(FORMULA_STARTS) else name
