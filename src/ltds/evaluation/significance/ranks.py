@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltds.evaluation.arrays import FloatArray
+from ltds.evaluation.significance.intervals import LEVEL
 from ltds.evaluation.significance.signed_rank import DIGITS, midranks
-
-LEVEL = 0.95
 
 
 def block_ranks(values: ArrayLike, higher_is_better: bool = True) -> FloatArray:
