@@ -64,15 +64,7 @@ def resolve(*layers: Mapping[str, Any], dataset: Manifest | str = "", trust: Ite
     if trust is not None:
         require_trust(given, trust)
     recipe = find_recipe(dataset)
-    suited = dict(recipe.settings)
-    if isinstance(given.get("backbone"), Mapping) and "name" in given["backbone"]:
-        suited.pop("backbone", None)  # it suits another network than the one that was asked for
-    if merge({"schedule": {}}, given)["schedule"].get("decay") == "cosine":
-        suited["schedule"] = {k: v for k, v in suited.get("schedule", {}).items() if k not in ("milestones", "gamma")}
-    if given["data"].get("features"):  # no images: no size, no augmentation, no network for images
-        suited = {name: group for name, group in suited.items() if name not in ("data", "backbone")}
-        suited["backbone"] = {"name": ADAPTER}
-    tables = merge(suited, given)
+    tables = merge(_suited(recipe.settings, given), given)
     method = tables.pop("method", {})
     if not isinstance(method, Mapping):
         raise ConfigError(f"Expected [method] to be a group of settings, but got {method!r}. Set method.name.")
@@ -96,6 +88,19 @@ def resolve(*layers: Mapping[str, Any], dataset: Manifest | str = "", trust: Ite
     return RunConfig(
         **{group: getattr(common, group) for group in SharedSettings.model_fields}, method_name=name, method=settings
     )
+
+
+def _suited(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a recipe, without those that have no effect or no meaning beside the given ones."""
+    suited = dict(settings)
+    if isinstance(given.get("backbone"), Mapping) and "name" in given["backbone"]:
+        suited.pop("backbone", None)  # it suits another network than the one that was asked for
+    if merge({"schedule": {}}, given)["schedule"].get("decay") == "cosine":
+        suited["schedule"] = {k: v for k, v in suited.get("schedule", {}).items() if k not in ("milestones", "gamma")}
+    if given["data"].get("features"):  # no images: no size, no augmentation, no network for images
+        suited = {name: group for name, group in suited.items() if name not in ("data", "backbone")}
+        suited["backbone"] = {"name": ADAPTER}
+    return suited
 
 
 def with_absolute_paths(layer: Mapping[str, Any]) -> dict[str, Any]:
