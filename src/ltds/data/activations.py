@@ -159,12 +159,11 @@ class _Variant:
 def _distinct(manifest: Manifest, rows: Rows) -> tuple[Rows, Rows]:
     """The first row of each image file among `rows`, and for every row of the manifest its position among those."""
     order: dict[str, int] = {}
-    firsts = [row for row in rows.tolist() if _is_new(order, os.path.normpath(manifest.paths[row]))]
+    firsts = []
+    for row in rows.tolist():
+        path = os.path.normpath(manifest.paths[row])
+        if path not in order:
+            order[path] = len(order)
+            firsts.append(row)
     positions = [order.get(os.path.normpath(path), -1) for path in manifest.paths]
     return np.array(firsts, dtype=np.int64), np.array(positions, dtype=np.int64)
-
-
-def _is_new(order: dict[str, int], path: str) -> bool:
-    """Whether the path comes for the first time; if so it gets the next position."""
-    before = len(order)
-    return order.setdefault(path, before) == before and len(order) > before
