@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,9 @@ class ImagePrediction:
     unknown: bool = False  # not to be read off the label: somebody's class may have that name
 
 
+AddDetails = Callable[[list[ImagePrediction], NDArray[np.float32]], list[ImagePrediction]]
+
+
 class Model:
     """A trained method with its class names, its preprocessing and its rule for "unknown"; made by `load_model`."""
 
@@ -94,12 +97,9 @@ class Model:
         """
         check_threshold(threshold)
         check_counts(top=top, nearest=nearest, batch_size=batch_size)
-        namer = UnknownNamer(self) if name_unknowns else None
-        index = self.training_index(progress=progress) if nearest else None
+        add_details = prepare_details(self, nearest, name_unknowns, progress)
         logits, features = self._collect(images, ("logits", "features"), batch_size, progress)
-        answers = self.interpret(logits, top=top, threshold=threshold)
-        answers = answers if namer is None else namer(answers, features)
-        return answers if index is None else add_nearest(answers, features, index, nearest)
+        return add_details(self.interpret(logits, top=top, threshold=threshold), features)
 
     def training_index(self, data: str | Path | Manifest | None = None, progress: Progress = SILENT) -> TrainingIndex:
         """The features of the training images: read from the model's folder, or else computed now and stored there.
@@ -210,7 +210,22 @@ def check_counts(*, top: int = 1, nearest: int = 0, batch_size: int = 1) -> None
             raise ConfigError(expected(f"argument '{name}'", f"at least {least}", count, remedy), arguments=[name])
 
 
-def add_nearest(
+def prepare_details(model: Model, nearest: int, name_unknowns: bool, progress: Progress) -> AddDetails:
+    """What adds names of unknown images and the nearest training images to answers, given the features (N,D).
+
+    What it needs is opened now, or found to be missing, before the network computes anything.
+    """
+    namer = UnknownNamer(model) if name_unknowns else None
+    index = model.training_index(progress=progress) if nearest else None
+
+    def add(answers: list[ImagePrediction], features: NDArray[np.float32]) -> list[ImagePrediction]:
+        answers = answers if namer is None else namer(answers, features)
+        return answers if index is None else _add_nearest(answers, features, index, nearest)
+
+    return add
+
+
+def _add_nearest(
     answers: Sequence[ImagePrediction], features: NDArray[np.float32], index: TrainingIndex, count: int
 ) -> list[ImagePrediction]:
     """The answers with the most similar training images, for images with these features (N,D)."""

@@ -14,8 +14,7 @@ from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.prefetch import prefetch
-from ltds.engine.model import UNKNOWN, ImagePrediction, Model, add_nearest, check_counts
-from ltds.engine.naming import UnknownNamer
+from ltds.engine.model import UNKNOWN, ImagePrediction, Model, check_counts, prepare_details
 from ltds.engine.preprocessing import FeaturePreprocessing
 
 
@@ -81,8 +80,7 @@ def predict_files(
     """What the model says of each file; see `Model.predict`. Files are read while the network computes."""
     require_images(model)
     check_counts(top=top, nearest=nearest, batch_size=batch_size)
-    namer = UnknownNamer(model) if name_unknowns else None
-    index = model.training_index(progress=progress) if nearest else None
+    add_details = prepare_details(model, nearest, name_unknowns, progress)
     predicted: list[PredictedFile] = []
     skipped: list[SkippedFile] = []
     batches = [files[start : start + batch_size] for start in range(0, len(files), batch_size)]
@@ -96,16 +94,8 @@ def predict_files(
             if good:
                 outputs = model.method.predict(torch.cat(inputs).to(model.device))
                 answers = model.interpret(outputs.logits.float().cpu().numpy(), top=top, threshold=threshold)
-                features = (
-                    outputs.features.flatten(1).float().cpu().numpy()
-                    if index is not None or namer is not None
-                    else None
-                )
-                if namer is not None and features is not None:
-                    answers = namer(answers, features)
-                if index is not None and features is not None:
-                    answers = add_nearest(answers, features, index, nearest)
-                predicted += map(PredictedFile, good, answers)
+                features = outputs.features.flatten(1).float().cpu().numpy()
+                predicted += map(PredictedFile, good, add_details(answers, features))
             advance(len(good) + len(bad))
     return FilePredictions(tuple(predicted), tuple(skipped))
 
