@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from ltds.core.errors import ConfigError, nearest
+from ltds.core.errors import ConfigError
 from ltds.core.registry import find
 
 AVERAGE = "Average"
@@ -92,28 +92,6 @@ def settings(table: str) -> tuple[PublishedSetting, ...]:
     """The entries of a table of settings, in printed order."""
     find("table of settings", table, SETTINGS)
     return tuple(PublishedSetting(**row) for row in _read("settings.csv") if row["table"] == table)
-
-
-def printed(preset: str, metric: str, table: str, held_out: str = AVERAGE, setting: str | None = None) -> float | None:
-    """The number as printed, in percent; None if the table has no such row, or a dash.
-
-    `setting` is needed only if the table has several rows of the preset (S2: the embeddings, S3: the ratio).
-    """
-    numbers = rows(table)
-    for kind, name, known in (
-        ("metric", metric, {n.metric for n in numbers}),
-        ("held-out domain", held_out, {n.held_out for n in numbers}),
-    ):
-        if name not in known:
-            raise ConfigError(f"Expected a {kind} of table {table}, but got '{name}'. {nearest(name, known)}")
-    matching = [n for n in numbers if (n.preset, n.metric, n.held_out) == (preset, metric, held_out)]
-    chosen = [n for n in matching if setting is None or n.setting == setting]
-    if len(chosen) > 1:
-        choices = ", ".join(repr(n.setting) for n in chosen)
-        raise ConfigError(
-            f"Expected one row of '{preset}' in table {table}, but got {len(chosen)}. Name its setting: {choices}."
-        )
-    return chosen[0].value if chosen else None
 
 
 @cache
