@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from image_tensors import augmented, transformed
 from ltds.core.rng import generator
 from ltds.data.build.longtail import longtail_counts
 from ltds.data.sampling import ClassBalanced, DomainBalanced
@@ -103,7 +104,7 @@ def test_values_stay_those_of_an_image(sizes: list[tuple[int, int]], out: int, s
     images = [picture(h, w, seed + k) for k, (h, w) in enumerate(sizes)]
     plain = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
     train = TrainTransform(out, brightness=strength, contrast=strength, saturation=strength, **plain)
-    for result in (train(images, generator(seed, "test")), EvalTransform(out, **plain)(images)):
+    for result in (augmented(train, images, generator(seed, "test")), EvalTransform(out, **plain)(images)):
         assert result.shape == (len(sizes), 3, out, out)
         assert result.dtype == torch.float32
         assert 0 <= result.min() <= result.max() <= 1 + 1e-6
@@ -118,8 +119,8 @@ def test_any_part_of_a_batch_equals_that_part_of_the_whole(
     transform = TrainTransform(out)
     draws = transform.draw(count, generator(seed, "test"))
     own = data.draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=5, unique=True))
-    part = transform.apply([images[i] for i in own], draws[own])
-    assert torch.equal(part, transform.apply(images, draws)[own])
+    part = transformed(transform, [images[i] for i in own], draws[own])
+    assert torch.equal(part, transformed(transform, images, draws)[own])
 
 
 @few
@@ -129,7 +130,7 @@ def test_a_grey_image_without_structure_only_changes_in_brightness(
 ) -> None:
     flat = torch.full((3, *size), level, dtype=torch.uint8)
     plain = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
-    out = TrainTransform(8, brightness=0, **plain)([flat], generator(seed, "test"))
+    out = augmented(TrainTransform(8, brightness=0, **plain), [flat], generator(seed, "test"))
     # The grey weights sum to 0.9999, as torchvision's do, so that contrast and saturation darken by a hair.
     assert (out - level / 255).abs().max() < 2e-4
 

@@ -66,7 +66,7 @@ def _cache(root: Path, size: int = 16) -> str:
     cache = ImageCache.open(Manifest.read(root), size, workers=1)
     digest = hashlib.sha256()
     for row in range(len(cache)):
-        digest.update(cache.image(row).contiguous().numpy().tobytes())
+        digest.update(cache.pixels([row])[0].tobytes())
     return digest.hexdigest()
 
 

@@ -16,9 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ltds.core.array_files import read_array
 from ltds.core.errors import ConfigError, DataError, expected
@@ -81,12 +79,11 @@ class ImageCache:
     def __len__(self) -> int:
         return len(self._index)
 
-    def image(self, row: int) -> Tensor:
-        """(3,h,w) uint8, read from the file. DataError if the file was shortened since the cache was opened."""
-        return torch.from_numpy(self.pixels([row])[0].copy()).permute(2, 0, 1)
-
     def pixels(self, rows: Sequence[int] | NDArray[np.int64]) -> list[NDArray[np.uint8]]:
-        """The images of these rows, each (h,w,3), not to be written to; otherwise as `image`."""
+        """The images of these rows, each (h,w,3), not to be written to, read from the files where they are not kept.
+
+        DataError if a file was shortened since the cache was opened.
+        """
         kept = self._kept
         return [kept[row] if row in kept else self._read_image(row) for row in np.asarray(rows, np.int64).tolist()]
 

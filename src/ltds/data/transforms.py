@@ -42,7 +42,7 @@ _COLUMNS = 2 * TRIES + 9
 
 @dataclass(frozen=True)
 class TrainTransform:
-    """(N,3,size,size) float32 from N uint8 images (3,h,w): random crop, flip, colour jitter."""
+    """(N,3,size,size) float32 from N uint8 images (h,w,3): random crop, flip, colour jitter."""
 
     size: int
     scale: tuple[float, float] = (0.08, 1.0)
@@ -67,19 +67,12 @@ class TrainTransform:
             if getattr(self, name) < 0:
                 raise ConfigError(expected(name, "at least 0", getattr(self, name), "0 switches it off."))
 
-    def __call__(self, images: Sequence[Tensor], generator: torch.Generator) -> Tensor:
-        return self.apply(images, self.draw(len(images), generator))
-
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         """(count, columns) uniform random numbers, float64: all that is random in `count` images."""
         return torch.rand((count, _COLUMNS), generator=generator, dtype=torch.float64)
 
-    def apply(self, images: Sequence[Tensor], random: Tensor) -> Tensor:
-        """(N,3,size,size) the images (3,h,w) transformed by their rows of `random` (N, columns)."""
-        return self.apply_pixels([image.permute(1, 2, 0).numpy() for image in images], random)
-
     def apply_pixels(self, images: Sequence[ImageBytes], random: Tensor) -> Tensor:
-        """As `apply`, of images (h,w,3)."""
+        """(N,3,size,size) the images (h,w,3) transformed by their rows of `random` (N, columns)."""
         table = random.numpy()
         sizes = np.array([image.shape[:2] for image in images], dtype=np.int64).reshape(-1, 2)
         boxes = crop_boxes(sizes, table[:, _AREA], table[:, _RATIO], table[:, _CORNER], self.scale, self.ratio)

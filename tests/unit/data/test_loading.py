@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from image_tensors import augmented, cached_image
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.ranks import Ranks
 from ltds.core.rng import generator
@@ -64,8 +65,8 @@ def test_images_are_the_transform_of_the_cached_rows(dataset: Dataset) -> None:
     manifest = dataset()
     batch = loader(manifest, seed=3).batch(7)
     cache = ImageCache.open(manifest, SIZE)
-    images = [cache.image(int(row)) for row in batch.rows]
-    assert torch.equal(batch.images, TrainTransform(size=SIZE)(images, generator(3, "augment", 7)))
+    images = [cached_image(cache, int(row)) for row in batch.rows]
+    assert torch.equal(batch.images, augmented(TrainTransform(size=SIZE), images, generator(3, "augment", 7)))
 
 
 def test_steps_are_pure_and_differ(dataset: Dataset) -> None:
@@ -188,6 +189,6 @@ def test_evaluation_batches_keep_the_order_of_rows(dataset: Dataset) -> None:
     assert [len(part) for _, part in found] == [4, 4, 3]
     np.testing.assert_array_equal(np.concatenate([part for _, part in found]), rows)
     images = torch.cat([pixels for pixels, _ in found])
-    assert torch.equal(images, transform([cache.image(row) for row in rows]))
+    assert torch.equal(images, transform([cached_image(cache, row) for row in rows]))
     assert list(evaluation_batches(inputs(cache), manifest, rows[:0])) == []
     assert threads_alive() == []

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from image_tensors import cached_image
 from ltds.data.cache import ImageCache
 from ltds.data.decode import decode_tensor
 from ltds.data.manifest import Manifest
@@ -55,7 +56,7 @@ def test_the_same_bits_as_the_cache(manifest: Manifest, source) -> None:
     for row, path in enumerate(manifest.paths):
         found = decode_tensor(source(manifest.root / path), SIDE)
         assert found.dtype == torch.uint8
-        assert torch.equal(found, cache.image(row)), path
+        assert torch.equal(found, cached_image(cache, row)), path
         assert min(found.shape[1:]) <= SIDE
 
 
@@ -65,11 +66,11 @@ def test_an_image_that_was_read_before_is_taken_as_it_is(manifest: Manifest) -> 
         image = Image.open(manifest.root / path)
         image.load()
         found = decode_tensor(image, SIDE)
-        assert found.shape == cache.image(row).shape
+        assert found.shape == cached_image(cache, row).shape
         if path.endswith("png"):
-            assert torch.equal(found, cache.image(row)), path
+            assert torch.equal(found, cached_image(cache, row)), path
         else:
-            assert (found.int() - cache.image(row).int()).abs().float().mean() < 2
+            assert (found.int() - cached_image(cache, row).int()).abs().float().mean() < 2
     changed = Image.open(manifest.root / manifest.paths[0])
     changed.paste((1, 2, 3), (0, 0, *changed.size))
     assert decode_tensor(changed, SIDE)[:, 0, 0].tolist() == [1, 2, 3]

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 import transforms_reference as twin
 from torch import Tensor
 
+from image_tensors import augmented, transformed
 from ltds.core.errors import ConfigError
 from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 from ltds.core.rng import generator
@@ -46,7 +47,7 @@ def test_train_transform_agrees_with_its_slow_twin() -> None:
     images = pictures((40, 60), (60, 40), (24, 24), (17, 90), (90, 17), (33, 33), (12, 12), (50, 49))
     transform = TrainTransform(size=16)
     draws = transform.draw(len(images), generator(0, "test"))
-    got = transform.apply(images, draws).double().numpy()
+    got = transformed(transform, images, draws).double().numpy()
     for image, row, pixels in zip(images, draws.numpy(), got, strict=True):
         want = twin.train(image.permute(1, 2, 0).numpy(), 16, parts(row))
         # torch rounds to bytes after each side, the twin once; jitter multiplies a step by at most 1.4^3.
@@ -66,13 +67,15 @@ def test_eval_transform_agrees_with_its_slow_twin(size: tuple[int, int]) -> None
 def test_train_without_chance_is_eval_for_square_images(size: tuple[int, int]) -> None:
     plain = TrainTransform(size=16, scale=(1, 1), ratio=(1, 1), flip=0, brightness=0, contrast=0, saturation=0)
     images = pictures(size, size)
-    assert torch.equal(plain(images, generator(3, "test")), EvalTransform(size=16)(images))
+    assert torch.equal(augmented(plain, images, generator(3, "test")), EvalTransform(size=16)(images))
 
 
 def test_flip_one_mirrors_what_flip_zero_gives() -> None:
     images = pictures((30, 30), (20, 35))
     out = [
-        TrainTransform(size=16, flip=flip, brightness=0, contrast=0, saturation=0)(images, generator(1, "test"))
+        augmented(
+            TrainTransform(size=16, flip=flip, brightness=0, contrast=0, saturation=0), images, generator(1, "test")
+        )
         for flip in (0, 1)
     ]
     assert torch.equal(out[0].flip(3), out[1])
@@ -152,9 +155,9 @@ def test_an_image_does_not_depend_on_its_neighbours_in_the_batch() -> None:
     images = pictures(*[(20 + k % 7, 30) for k in range(40)])
     transform = TrainTransform(size=15)
     draws = transform.draw(40, generator(5, "test"))
-    whole = transform.apply(images, draws)
+    whole = transformed(transform, images, draws)
     own = torch.tensor([3, 17, 22, 39])
-    assert torch.equal(transform.apply([images[i] for i in own], draws[own]), whole[own])
+    assert torch.equal(transformed(transform, [images[i] for i in own], draws[own]), whole[own])
 
 
 def test_values_at_large_size_do_not_depend_on_the_number_of_threads() -> None:
@@ -163,7 +166,7 @@ def test_values_at_large_size_do_not_depend_on_the_number_of_threads() -> None:
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            results.append(TrainTransform(size=224)(images, generator(0, "test")))
+            results.append(augmented(TrainTransform(size=224), images, generator(0, "test")))
     finally:
         torch.set_num_threads(before)
     assert torch.equal(*results)
@@ -171,7 +174,7 @@ def test_values_at_large_size_do_not_depend_on_the_number_of_threads() -> None:
 
 def test_settings_each_change_the_outcome() -> None:
     images = pictures((30, 40), (40, 30))
-    base = TrainTransform(size=16)(images, generator(0, "test"))
+    base = augmented(TrainTransform(size=16), images, generator(0, "test"))
     changed = {
         "scale": (0.5, 1.0),
         "ratio": (1.0, 1.1),
@@ -183,7 +186,7 @@ def test_settings_each_change_the_outcome() -> None:
         "std": (1.0, 1.0, 1.0),
     }
     for name, value in changed.items():
-        other = TrainTransform(size=16, **{name: value})(images, generator(0, "test"))
+        other = augmented(TrainTransform(size=16, **{name: value}), images, generator(0, "test"))
         assert not torch.equal(other, base), name
 
 
@@ -215,7 +218,7 @@ def test_images_together_are_bit_for_bit_those_that_torch_resizes_alone() -> Non
     boxes = crop_boxes(sizes, table[:, :10], table[:, 10:20], table[:, 20:22], transform.scale, transform.ratio)
     factors = 0.6 + random[:, 23:26] * 0.8
     assert boxes[30].tolist() == [0, 0, 32, 32]
-    got = transform.apply(images, random)
+    got = transformed(transform, images, random)
     for i, (image, (top, left, height, width)) in enumerate(zip(images, boxes.tolist(), strict=True)):
         alone = resized(image[:, top : top + height, left : left + width], 32, 32)
         pixels = alone.flip(3) if table[i, 22] < 0.5 else alone

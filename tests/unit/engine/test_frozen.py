@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from image_tensors import cached_image
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.data.activations import ActivationInputs, ActivationSource
@@ -63,7 +64,7 @@ def test_a_step_is_that_of_the_whole_network_with_these_stages_frozen(toy: Manif
     exact = ActivationInputs.open(toy, cache, source_of(weights, stages), dtype=np.float32)
     batch = session.batch(0)
     rows = batch.rows.numpy()
-    images = EvalTransform(16)([cache.image(row) for row in rows])
+    images = EvalTransform(16)([cached_image(cache, row) for row in rows])
     method = session.method.train()
     twin = copy.deepcopy(method)
     twin.backbone = whole
