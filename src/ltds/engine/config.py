@@ -21,6 +21,7 @@ from ltds.engine.settings import (
     ScheduleSettings,
     SemanticsSettings,
     SharedSettings,
+    decay_for,
 )
 from ltds.methods.entry import MethodEntry
 from ltds.methods.registry import find_method
@@ -64,7 +65,7 @@ def resolve(*layers: Mapping[str, Any], dataset: Manifest | str = "", trust: Ite
     if trust is not None:
         require_trust(given, trust)
     recipe = find_recipe(dataset)
-    tables = merge(_suited(recipe.settings, given), given)
+    tables = merge(suited(recipe.settings, given), given)
     method = tables.pop("method", {})
     if not isinstance(method, Mapping):
         raise ConfigError(f"Expected [method] to be a group of settings, but got {method!r}. Set method.name.")
@@ -90,17 +91,28 @@ def resolve(*layers: Mapping[str, Any], dataset: Manifest | str = "", trust: Ite
     )
 
 
-def _suited(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a recipe, without those that have no effect or no meaning beside the given ones."""
-    suited = dict(settings)
+def suited(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a recipe as they suit the given ones; without those that have no effect or no meaning there."""
+    result = dict(settings)
     if isinstance(given.get("backbone"), Mapping) and "name" in given["backbone"]:
-        suited.pop("backbone", None)  # it suits another network than the one that was asked for
-    if merge({"schedule": {}}, given)["schedule"].get("decay") == "cosine":
-        suited["schedule"] = {k: v for k, v in suited.get("schedule", {}).items() if k not in ("milestones", "gamma")}
+        result.pop("backbone", None)  # it suits another network than the one that was asked for
+    schedule = merge({"schedule": {}}, given)["schedule"]
+    if schedule.get("decay") == "cosine":
+        result["schedule"] = {k: v for k, v in result.get("schedule", {}).items() if k not in ("milestones", "gamma")}
+    if "averaging" in result:
+        result["averaging"] = _no_longer_than(result.get("schedule", {}) | schedule, result["averaging"])
     if given["data"].get("features"):  # no images: no size, no augmentation, no network for images
-        suited = {name: group for name, group in suited.items() if name not in ("data", "backbone")}
-        suited["backbone"] = {"name": ADAPTER}
-    return suited
+        result = {name: group for name, group in result.items() if name not in ("data", "backbone")}
+        result["backbone"] = {"name": ADAPTER}
+    return result
+
+
+def _no_longer_than(schedule: Mapping[str, Any], averaging: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe's average for a run that may be much shorter than the recipe's."""
+    epochs, steps = schedule.get("epochs"), schedule.get("steps_per_epoch")
+    if not isinstance(epochs, int) or not isinstance(steps, int) or epochs * steps <= 0:
+        return dict(averaging)  # a mistake, which is reported later
+    return {**averaging, "decay": min(averaging["decay"], decay_for(epochs * steps))}
 
 
 def with_absolute_paths(layer: Mapping[str, Any]) -> dict[str, Any]:

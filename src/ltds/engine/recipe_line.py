@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ltds.core.config import merge
 from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
-from ltds.engine.config import RunConfig
+from ltds.engine.config import RunConfig, suited
 
 GivenAndConfig = tuple[Mapping[str, Any], RunConfig]
 
@@ -19,13 +20,15 @@ def recipe_line(manifest: Manifest, *runs: GivenAndConfig) -> str:
     take from the recipe is followed by their methods.
     """
     recipe = find_recipe(manifest)
-    suited = {**recipe.settings, "method": recipe.with_embeddings}
-    settled = [(given, config.method_name, config.to_dict()) for given, config in runs]
-    listed = []
-    for path, value in _leaves(suited):
-        takers = [name for given, name, tables in settled if not _has(given, path) and _at(tables, path) == value]
-        if takers:
-            listed.append(f"{'.'.join(path)}={value}{_where(takers, [name for _, name, _ in settled])}")
+    methods = [config.method_name for _, config in runs]
+    takers: dict[str, list[str]] = {}
+    for path, _ in _leaves({**recipe.settings, "method": recipe.with_embeddings}):
+        for given, config in runs:
+            offered = {**suited(recipe.settings, merge({"data": {}}, given)), "method": recipe.with_embeddings}
+            value = _at(offered, path)
+            if value is not None and not _has(given, path) and _at(config.to_dict(), path) == value:
+                takers.setdefault(f"{'.'.join(path)}={value}", []).append(config.method_name)
+    listed = [f"{setting}{_where(names, methods)}" for setting, names in takers.items()]
     if not listed:
         return ""
     said = f" {note}." if (note := recipe.note) and not all(_has(given, ("data", "size")) for given, _ in runs) else ""

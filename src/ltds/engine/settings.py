@@ -117,6 +117,15 @@ class ScheduleSettings(Settings):
         return self
 
 
+def decay_for(steps: int) -> float:
+    """The weight of the old average in a run of so many steps: about the last tenth of them count, a hundred at most.
+
+    More of them would include weights from before the learning rate fell. With 120 steps the default's hundred cost
+    `agg` on Bestiary four points of validation accuracy.
+    """
+    return round(min(0.99, max(0.5, 1 - 10 / steps)), 3)
+
+
 class AveragingSettings(Settings):
     """Whether to evaluate and keep an average of the weights over the last part of training."""
 

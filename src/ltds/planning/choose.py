@@ -11,6 +11,7 @@ from typing import Any
 
 from ltds.core.config import check_settings, merge, nested
 from ltds.data.manifest import Manifest
+from ltds.engine.settings import decay_for
 from ltds.methods.entry import MethodEntry
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
 from ltds.methods.registry import find_method
@@ -134,12 +135,12 @@ def choose_averaging(given: Given, steps: int, learning: Learning) -> Choice | N
 def averaging_settings(given: Given, steps: int) -> dict[str, Any] | None:
     """What the user leaves open of an average over about the last tenth of the steps; None if they ask for another.
 
-    The default's hundred steps are too many for a short run. A text stands for the whole group of settings.
+    A text stands for the whole group of settings.
     """
     own = given.get("averaging", {})
     if not isinstance(own, Mapping) or own.get("name", "ema") != "ema" or SWAD & own.keys():
         return None
-    suited = {"averaging.name": "ema", "averaging.decay": round(min(0.99, max(0.5, 1 - 10 / steps)), 3)}
+    suited = {"averaging.name": "ema", "averaging.decay": decay_for(steps)}
     return {name: value for name, value in suited.items() if name.split(".")[1] not in own}
 
 

@@ -53,6 +53,21 @@ def test_what_the_user_gives_is_not_the_recipe_s(toy: Manifest) -> None:
     assert "backbone" not in line(large, backbone={"name": "resnet18"}), "the recipe suits another network"
 
 
+@pytest.mark.parametrize(
+    ("schedule", "decay"),
+    [({}, 0.99), ({"epochs": 50}, 0.99), ({"epochs": 6}, 0.917), ({"epochs": 1, "steps_per_epoch": 1}, 0.5)],
+)
+def test_a_short_run_averages_over_fewer_steps(toy: Manifest, schedule: dict[str, int], decay: float) -> None:
+    """With the recipe's hundred steps, a run of 120 evaluated an average of weights that had learned little."""
+    manifest = bestiary(toy, size=32)
+    assert resolve({"data": {"root": "x"}, "schedule": schedule}, dataset=manifest).averaging.decay == decay
+    assert f"averaging.decay={decay}" in line(manifest, schedule=schedule)
+    given = {"data": {"root": "x"}, "schedule": schedule, "averaging": {"decay": 0.98}}
+    assert resolve(given, dataset=manifest).averaging.decay == 0.98
+    given["averaging"] = "swad"
+    assert resolve(given, dataset=manifest).averaging.name == "swad"
+
+
 def test_a_cosine_takes_the_length_of_the_recipe_and_not_its_milestones(toy: Manifest) -> None:
     given = {"data": {"root": "x"}, "schedule": {"decay": "cosine"}}
     schedule = resolve(given, dataset=bestiary(toy)).schedule
