@@ -23,6 +23,7 @@ from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.locks import locked, temporary_folder
 from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
+from ltds.data.build.source import broken_link
 from ltds.data.manifest import Manifest
 from ltds.data.manifest_checks import bullet_list
 from ltds.data.parallel_decode import DecodedImages, DecodeJob, decode_in_parallel
@@ -66,6 +67,8 @@ class ImageCache:
         source, total_bytes = _state_and_size(manifest)
         index_and_pixels = _read(folder, source, len(manifest))
         if index_and_pixels is None:
+            if why := broken_link(manifest.root):
+                raise DataError(f"Expected the images of '{manifest.name}' in '{manifest.root}', but {why}")
             require_styles(manifest.root)
             try:
                 processes = (workers or cores()) if total_bytes >= WORTH_PROCESSES else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,11 @@ import torch
 from torch import Tensor
 
 from ltds.core.config import parse
-from ltds.core.errors import ConfigError, expected
+from ltds.core.errors import ConfigError, LtdsWarning, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.cache import image_files_state
 from ltds.data.datasets.opening import open_dataset
-from ltds.data.features import write_features
+from ltds.data.features import FeatureVectors, write_features
 from ltds.data.manifest import Manifest
 from ltds.data.prefetch import prefetch
 from ltds.data.stylelist import require_styles
@@ -117,3 +118,16 @@ def _file_name(network: FrozenNetwork, size: int) -> str:
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in settings.name)
     packaged = settings.name in VARIANTS and settings.weights == "imagenet"
     return f"{name}-{size}.npz" if packaged else f"{name}-{size}-{network.checksum[:8]}.npz"
+
+
+def warn_of_changed_images(vectors: FeatureVectors, file: Path, manifest: Manifest) -> None:
+    """Warn if the images are no longer those that the features were computed from, as far as their files tell."""
+    then = vectors.provenance.get(FILES_STATE_KEY)
+    if then is None or not (manifest.root / manifest.paths[0]).exists() or then == image_files_state(manifest):
+        return  # not known, or features without images
+    warnings.warn(
+        f"The image files of '{manifest.name}' have changed since '{file}' was computed from them, or were copied "
+        "without their times. If they show something else now, compute the features again.",
+        LtdsWarning,
+        stacklevel=2,
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from torch import Tensor
 from ltds.core.errors import CheckpointError, DataError, LtdsWarning
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import NEAREST_FILE
-from ltds.data.build.source import LINK
+from ltds.data.build.source import broken_link
 from ltds.data.decode import decoded
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
@@ -127,12 +126,9 @@ def _missing(place: str, *, given: bool) -> CheckpointError:
 
 def _none_can_be_read(manifest: Manifest) -> DataError:
     """The dataset is there, its images are not: those of a folder of images are elsewhere, and a link leads there."""
-    link, there = manifest.root / LINK, f"the training images of '{manifest.name}' in '{manifest.root}'"
-    if link.is_symlink() and not link.exists():
-        return DataError(
-            f"Expected {there}, but none can be read: its link '{link}' leads to '{os.readlink(link)}', where nothing "
-            "is any more. Move the images back, or replace the link by one to the folder where they are now."
-        )
+    there = f"the training images of '{manifest.name}' in '{manifest.root}'"
+    if why := broken_link(manifest.root):
+        return DataError(f"Expected {there}, but none can be read: {why}")
     return DataError(
         f"Expected {there}, but none can be read. Restore them, or name a copy of the same dataset: the folder with "
         "its manifest.json.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from safetensors.torch import save_file
 
 import ltds
 from ltds.cli.features import features
-from ltds.core.errors import ConfigError, DataError
+from ltds.core.errors import ConfigError, DataError, LtdsWarning
 from ltds.data.decode import decode_tensor
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
@@ -67,6 +68,26 @@ def test_its_models_predict_from_images_and_from_vectors(toy: Manifest, tmp_path
     for listed in (np.array(images[:3]), np.array([str(image) for image in images[:3]])):
         np.testing.assert_allclose(model.logits(listed), table.logits[:3], rtol=1e-3, atol=1e-3)
     assert model.predict(images[0])[0].classes[0][0] in toy.classes
+
+
+def test_training_on_features_of_images_that_have_changed_warns(tmp_path: Path, network: TinyNet) -> None:
+    data, weights, out = write_dataset(tmp_path / "data"), tmp_path / "tiny.safetensors", tmp_path / "f.npz"
+    save_file(network.state_dict(), weights)
+    ltds.extract_features(data, backbone="tiny", weights=weights, size=16, out=out, device="cpu")
+    vectors, first = FeatureVectors.read(out, data), data.root / data.paths[0]
+
+    def warned() -> bool:
+        with warnings.catch_warnings(record=True) as said:
+            extraction.warn_of_changed_images(vectors, out, data)
+        return any("have changed since" in str(warning.message) for warning in said)
+
+    assert not warned()
+    first.write_bytes(first.read_bytes() + b" ")
+    assert warned()
+    with pytest.warns(LtdsWarning, match="compute the features again"):
+        ltds.train(data, features=out, held_out="wax", out=tmp_path / "run", settings=SETTINGS, device="cpu")
+    first.unlink()
+    assert not warned(), "features can be used without images"
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int64, np.uint16, bool])

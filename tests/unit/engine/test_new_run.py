@@ -159,3 +159,20 @@ def test_a_file_in_the_place_of_the_run_is_refused_at_once(tmp_path: Path) -> No
     (tmp_path / "run").write_text("")
     with pytest.raises(DataError, match="a folder that can be written to"):
         refuse_existing(RunDirectory(tmp_path / "run"))
+
+
+def test_images_that_were_moved_are_told_from_damaged_ones(tmp_path: Path) -> None:
+    """A resumed run advised to delete the line of every image from the manifest."""
+    images = write_dataset(tmp_path / "photos")
+    data = replace(images, root=tmp_path / "data", paths=tuple(f"source/{path}" for path in images.paths))
+    data.root.mkdir()
+    (data.root / "source").symlink_to(images.root)  # as the builder of a folder of images does it
+    data.write()
+    run = recorded(session := toy_session(data), tmp_path / "run")
+    train(session, run, stop_after=2)
+    images.root.rename(tmp_path / "moved")
+    with pytest.raises(DataError, match=r"leads to '.*photos', where nothing is any more\. Move the images back"):
+        resume_run(run)
+    (tmp_path / "moved").rename(images.root)
+    resume_run(run)
+    assert run.done

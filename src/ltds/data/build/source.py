@@ -22,6 +22,17 @@ _SHOWN = 5
 FileId = tuple[int, int]
 
 
+def broken_link(root: Path) -> str:
+    """What to do if the link of a dataset to its images leads nowhere, as a sentence and a half; "" if it does not."""
+    link = root / LINK
+    if not link.is_symlink() or link.exists():
+        return ""
+    return (
+        f"its link '{link}' leads to '{os.readlink(link)}', where nothing is any more. Move the images back, or "
+        "replace the link by one to the folder where they are now."
+    )
+
+
 def find_root(source: Path, below: Sequence[str], holds: Sequence[str], where: str) -> Path:
     """The folder `source`, or one of the folders `below` it, that contains the folders or files `holds`."""
     tried = [source / inner for inner in ("", *below)]
