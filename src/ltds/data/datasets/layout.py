@@ -38,6 +38,7 @@ def infer_layout(root: Path, images: Sequence[str]) -> str:
         for found in names_at:
             _refuse_splits_among_others(root, found)
         _refuse_one_level_too_deep(root, levels, depth)
+        _refuse_deeper_splits(root, levels, len(names_at))
     names = ["domain", "class"] if depth - (split_at is not None) >= 2 else ["class"]
     if split_at is not None:
         names.insert(min(split_at, len(names)), "split")
@@ -49,20 +50,37 @@ def _are_splits(names: set[str]) -> bool:
     return len(names) >= 2 and all(name.lower() in SPLIT_WORDS for name in names)
 
 
-def _refuse_splits_among_others(root: Path, names: set[str]) -> None:
-    """Raise where folders are called train and test, say, next to others: as domains, test images would be trained on.
-
-    One such name alone says nothing: a train is a vehicle, too.
-    """
+def _splits_among(names: set[str]) -> list[str]:
+    """The folders that are probably splits: train and another one. One name alone says nothing: trains are vehicles."""
     splits = sorted(name for name in names if name.lower() in SPLIT_WORDS)
-    others = sorted(names - set(splits))
     kinds = {SPLIT_WORDS[name.lower()] for name in splits}
-    if not others or "train" not in kinds or len(kinds) == 1:
+    return splits if "train" in kinds and len(kinds) > 1 else []
+
+
+def _refuse_splits_among_others(root: Path, names: set[str]) -> None:
+    """Raise where folders are called train and test, say, next to others: as domains, the test would be trained on."""
+    splits = _splits_among(names)
+    others = sorted(names - set(splits))
+    if not others or not splits:
         return
     raise DataError(
         f"Expected the folders of one level in '{root}' to be splits or none of them, but got {first_few(splits)} next "
         f"to {first_few(others)}. If they are splits, move the others away, or rename them to train, val or test. If "
         "they are not, build the dataset with the builder 'folder' and name its setting 'layout', such as domain/class."
+    )
+
+
+def _refuse_deeper_splits(root: Path, levels: list[list[str]], depth: int) -> None:
+    """Raise where folders below the classes are splits: test images would be drawn for training."""
+    splits = _splits_among({name for folders in levels for name in folders[depth:]})
+    if not splits:
+        return
+    example = next("/".join(folders) for folders in levels if set(folders[depth:]) & set(splits))
+    raise DataError(
+        f"Expected the folders of splits in '{root}' to be directly in every domain or class, or in none, but got "
+        f"{first_few(splits)} elsewhere, such as '{example}'. If they are splits, sort the other images into such "
+        "folders as well, or list all images in a CSV file with the columns path, class, domain and split. If they are "
+        "not, rename them."
     )
 
 

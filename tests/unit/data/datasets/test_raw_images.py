@@ -60,6 +60,8 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["a/cat/train/x/1.png", "b/cat/test/y/2.png"], "domain/class/split"),
         (["cat/train/1.png", "dog/test/2.png"], "class/split"),
         (["a/cat/train/1.png", "b/cat/left/2.png"], "domain/class"),
+        ([*many("a", "cat", 3), "b/toy/train/1.png", "b/toy/bus/1.png"], "domain/class"),
+        ([*many("a", "cat", 3), "b/cat/test/1.png", "b/cat/val/1.png"], "domain/class"),
         (["train/cat/1.png"], "domain/class"),  # one folder called train is no split
     ],
 )
@@ -79,6 +81,12 @@ def test_what_folders_mean(tmp_path: Path, files: list[str], layout: str) -> Non
             "'test', 'train' next to 'extra'. If they",
         ),
         (["a/cat/train/1.png", "a/cat/val/1.png", "b/cat/old/1.png"], "'train', 'val' next to 'old'"),
+        (
+            [*many("a", "cat", 3), "b/cat/Train/1.png", "b/cat/test/1.png"],
+            "'Train', 'test' elsewhere, such as 'b/cat/Train'. If they are splits, sort the other images",
+        ),
+        (["cat/1.png", "cat/2.png", "cat/3.png", "dog/train/1.png", "dog/val/1.png"], "'train', 'val' elsewhere"),
+        (["a/cat/x/train/1.png", "b/cat/x/test/1.png"], "'test', 'train' elsewhere"),
     ],
 )
 def test_folders_that_mean_nothing(tmp_path: Path, files: list[str], said: str) -> None:
