@@ -196,6 +196,7 @@ def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Itera
         if columns["domain"] in lines.fieldnames and "domain" not in named:
             needed.append("domain")
         for row in lines:
+            _refuse_surplus(f"line {lines.line_num} of '{file}'", list(row.get(None) or ()), len(headers))
             empty = [getattr(config, name) for name in needed if not (row[columns[name]] or "").strip()]
             if empty:
                 got, remedy = (
@@ -206,6 +207,14 @@ def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Itera
             # "cat " of a spreadsheet is no other class than "cat"; a file name may have such a blank
             label, domain, split = ((row.get(columns[name]) or "").strip() for name in ("label", "domain", "split"))
             yield lines.line_num, ListedImage(row[columns["path"]], label, domain or None, split or None)
+
+
+def _refuse_surplus(line: str, surplus: Sequence[str], columns: int) -> None:
+    """Raise where a line has more cells than the header, as its cells are then under wrong columns; blanks are fine."""
+    if any(cell.strip() for cell in surplus):
+        got = f"{columns + len(surplus)} cells"
+        remedy = 'Put double quotes around a cell that contains a comma: "fox, red".'
+        raise DataError(expected(line, f"{columns} cells, like the first line", got, remedy))
 
 
 def _plain(header: str) -> str:

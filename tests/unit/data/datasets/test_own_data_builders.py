@@ -251,6 +251,16 @@ def test_csv_columns_in_other_cases_and_with_blanks(wards: Path, tmp_path: Path)
     assert "notes" not in lists.build(tmp_path / "g", wards, [file], ListsConfig()).provenance
 
 
+def test_a_csv_line_with_too_many_cells(wards: Path, tmp_path: Path) -> None:
+    file = tmp_path / "scans.csv"
+    file.write_text('path,class,domain\nnorth/cat/000.png,"cat, big",north\nnorth/cat/001.png,cat,north,, \n')
+    made = lists.build(tmp_path / "d", wards, [file], ListsConfig())
+    assert (made.classes, made.domains) == (("cat", "cat, big"), ("north",)), "a spreadsheet writes empty cells"
+    file.write_text("path,class,domain\nnorth/cat/000.png,cat,north\nnorth/cat/001.png,cat, big,north\n")
+    with pytest.raises(DataError, match=r"line 3 of .* to be 3 cells, like .*, but got 4 cells\. Put double quotes"):
+        lists.build(tmp_path / "e", wards, [file], ListsConfig())
+
+
 def test_blanks_around_the_cells_of_a_csv_make_no_other_class(wards: Path, tmp_path: Path) -> None:
     file = tmp_path / "scans.csv"
     lines = ["north/cat/000.png,cat,N,train", "north/cat/001.png, cat ,N ,test ", "north/dog/000.png,dog, N, train"]
