@@ -112,6 +112,19 @@ def test_paths_come_from_standard_input_and_bad_images_are_named(
     assert "cut.png" in done.stderr
 
 
+def test_links_to_images_that_were_not_fetched_are_named(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "good.png").symlink_to(toy.root / toy.paths[0])
+    (new / "annexed.png").symlink_to(tmp_path / "nowhere")
+    done = command("predict", str(run.path), str(new), "--out", str(tmp_path / "p.csv"))
+    assert done.returncode == 1, done.stderr
+    assert len(rows_of(tmp_path / "p.csv")) == 1
+    assert f"- {new / 'annexed.png'}: a link to a file that does not exist" in done.stderr
+
+
 def test_a_list_on_standard_input_may_hold_anything(
     toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,7 +89,8 @@ def decoded(source: ImageSource, size: int | None) -> Image.Image:
     except DataError:
         raise
     except FileNotFoundError as error:
-        raise DataError(expected(f"image '{path}'", "a file", "nothing: it does not exist", REMEDY)) from error
+        got = "a link to a file that does not exist" if os.path.islink(path) else "nothing: it does not exist"
+        raise DataError(expected(f"image '{path}'", "a file", got, REMEDY)) from error
     except UnidentifiedImageError as error:
         kinds = ", ".join((*FORMATS, *PLUGIN_FORMATS))
         got = "an empty file (0 bytes)" if _is_empty(source) else f"a file that is none of {kinds}"

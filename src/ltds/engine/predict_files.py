@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.data.build.source import SUFFIXES, images_below
+from ltds.data.build.source import SUFFIXES, images_below, leads_nowhere
 from ltds.data.prefetch import prefetch
 from ltds.engine.model import UNKNOWN, ImagePrediction, Model, check_counts, prepare_details
 from ltds.engine.preprocessing import FeaturePreprocessing
@@ -58,7 +58,7 @@ def find_images(sources: Iterable[str | Path]) -> list[Path]:
     for source in map(Path, sources):
         if source.is_dir():
             files += _images_in_folder(source)
-        elif source.exists():
+        elif source.exists() or leads_nowhere(source):  # predicting names it among the skipped files
             files.append(source)
         else:
             remedy = "Check the path."

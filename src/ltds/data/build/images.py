@@ -36,7 +36,7 @@ def check_images(make_plan: MakePlan, source: Path, damaged: str, progress: Prog
         plan = make_plan(left_out)
         _require_utf8_names(plan, source)
         new = partial(_unchecked, plan, checked)
-        require_files(source, new(), f"the images of {plan.name}", plan.where)
+        require_files(source, new(), f"the images of {plan.name}", plan.where, links=damaged != "unchecked")
         problems = _problems(new, source, narrow, progress) if damaged != "unchecked" else {}
         if not problems:
             if kept := {name for name in plan.images() if name in narrow}:

@@ -75,19 +75,39 @@ def relative_to(root: Path) -> Callable[[str], str | None]:
     return relative_path
 
 
-def require_files(root: Path, names: Iterable[str], what: str, where: str) -> None:
-    """Raise one error that counts and names the files that are not in `root`."""
-    missing = [name for name in names if not os.path.isfile(os.path.join(root, name))]
+def require_files(root: Path, names: Iterable[str], what: str, where: str, *, links: bool = False) -> None:
+    """Raise one error that counts and names the files that are not in `root`.
+
+    `links`: those that lead nowhere are no concern here, because somebody will name them as damaged images.
+    """
+    missing = [name for name in names if is_missing(os.path.join(root, name), links=links)]
     if missing:
         got = f"{len(missing)} missing: {first_few(missing)}"
         raise DataError(expected(f"{what} in '{root}'", "complete", got, where))
 
 
+def is_missing(path: str | Path, *, links: bool = True) -> bool:
+    """Whether there is no file of this name; a link that leads nowhere counts as a file if `links`."""
+    return not os.path.isfile(path) and not (links and leads_nowhere(path))
+
+
+def leads_nowhere(path: str | Path) -> bool:
+    """Whether this is a link without its target, as git-annex and DVC leave them until the content is fetched."""
+    return os.path.islink(path) and not os.path.exists(path)
+
+
 def images_in(folder: Path) -> list[str]:
-    """The names of the image files in a folder, sorted; hidden files and other types are ignored."""
+    """The names of the image files in a folder, sorted; hidden files and other types are ignored.
+
+    A link that leads nowhere is among them: an image that cannot be read, which somebody should hear of.
+    """
     with os.scandir(folder) as entries:
-        names = (e.name for e in entries if not e.name.startswith(".") and _leads_to(e.is_file))
-        return sorted(name for name in names if os.path.splitext(name)[1].lower() in SUFFIXES)
+        shown = (e for e in entries if not e.name.startswith(".") and is_image_name(e.name))
+        return sorted(e.name for e in shown if _leads_to(e.is_file) or leads_nowhere(e.path))
+
+
+def is_image_name(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in SUFFIXES
 
 
 def folders_in(folder: Path) -> list[str]:

@@ -243,6 +243,22 @@ def test_damaged_images_are_left_out_and_named(photos: Path) -> None:
     assert open_or_build(photos).root == made.root
 
 
+def test_links_that_lead_nowhere_are_damaged_images(photos: Path) -> None:
+    """git-annex and DVC leave such links where the content was not fetched."""
+    link = photos / "west/cat/0.png"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(photos / "annex")
+    assert "west/cat/0.png" in preview(photos).paths
+    for damaged, said in (("refuse", "a link to a file that does not exist"), ("unchecked", "1 missing: 'west/cat/0")):
+        with pytest.raises(DataError, match=said):
+            folder.build(photos.parent / "d", photos, folder.FolderConfig(damaged=damaged))
+    made = open_or_build(photos)
+    assert made.provenance["left_out"] == {"west/cat/0.png": "a link to a file that does not exist"}
+    assert "1 domain was left out because none of the images can be decoded: 'west'" in made.provenance["notes"]
+    Image.new("RGB", (8, 8)).save(photos / "annex", "PNG")
+    assert open_or_build(photos).domains == ("north", "south", "west"), "fetched since"
+
+
 def test_a_dataset_with_an_empty_domain_is_built_again(photos: Path) -> None:
     write(photos, "west/cat/0.png")
     (photos / "west/cat/0.png").write_bytes(b"")
