@@ -101,8 +101,12 @@ def images_in(folder: Path) -> list[str]:
 
     A link that leads nowhere is among them: an image that cannot be read, which somebody should hear of.
     """
+    return _files_in(folder, is_image_name)
+
+
+def _files_in(folder: Path, is_wanted: Callable[[str], bool]) -> list[str]:
     with os.scandir(folder) as entries:
-        shown = (e for e in entries if not e.name.startswith(".") and is_image_name(e.name))
+        shown = (e for e in entries if not e.name.startswith(".") and is_wanted(e.name))
         return sorted(e.name for e in shown if _leads_to(e.is_file) or leads_nowhere(e.path))
 
 
@@ -130,14 +134,24 @@ def images_below(
     Linked folders are read as well; a link to a folder above itself, which would never end, is ignored.
     `without_datasets`: the images of datasets inside the folder are not among them.
     """
+    return _below(folder, images_in, above, without_datasets)
+
+
+def files_below(folder: Path) -> Iterator[str]:
+    """As `images_below`, files of all kinds; hidden ones and those of datasets inside the folder are not among them."""
+    return _below(folder, lambda inner: _files_in(inner, lambda name: True), frozenset(), without_datasets=True)
+
+
+def _below(
+    folder: Path, found_in: Callable[[Path], list[str]], above: frozenset[FileId], without_datasets: bool
+) -> Iterator[str]:
     own = file_id(folder)
     if own in above:
         return
-    inside = above | {own}
-    yield from images_in(folder)
+    yield from found_in(folder)
     for name in folders_in(folder):
         if not (without_datasets and is_whole_dataset(folder / name)):
-            below = images_below(folder / name, inside, without_datasets=without_datasets)
+            below = _below(folder / name, found_in, above | {own}, without_datasets)
             yield from (f"{name}/{path}" for path in below)
 
 

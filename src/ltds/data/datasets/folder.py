@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import BuildConfig, Plan
 from ltds.data.build.source import (
     FileId,
-    datasets_below,
     file_id,
     find_root,
     first_few,
@@ -27,6 +25,7 @@ from ltds.data.build.source import (
     is_whole_dataset,
 )
 from ltds.data.build.stratify import draw_splits
+from ltds.data.datasets.ignored import ignored
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 
@@ -147,7 +146,7 @@ def plan_folder(
     paths = list(_walk(root, len(levels), config.deep) if images is None else images)
     if not paths:
         rule = f"a folder with images in folders {config.layout}"
-        got = "; ".join(["no image at that depth", *_ignored(root, config)])
+        got = "; ".join(["no image at that depth", *ignored(root, config.layout, deep=config.deep)])
         raise DataError(expected(f"argument 'source' ('{root}')", rule, got, WHERE))
     plan = make_plan(
         name,
@@ -157,7 +156,7 @@ def plan_folder(
         config,
         without,
     )
-    plan.notes += _ignored(root, config)
+    plan.notes += ignored(root, config.layout, deep=config.deep)
     return plan
 
 
@@ -181,28 +180,6 @@ def _walk(
         if is_whole_dataset(folder / name):
             continue
         yield from _walk(folder / name, depth, deep, (*inside, name), above | {file_id(folder)})
-
-
-def _ignored(root: Path, config: FolderConfig) -> list[str]:
-    """A sentence about datasets inside the folder, and one about images at another depth than the layout says."""
-    layout, depth = config.layout, config.layout.count("/") + 1
-    others = []
-    for folder, folders, _ in os.walk(root, followlinks=True):  # linked folders are read as well
-        inside = Path(folder).relative_to(root)
-        deep = len(inside.parts) > depth + 1  # far enough to see what was meant; links may form a circle
-        others_below = sorted(name for name in folders if not name.startswith("."))
-        folders[:] = [] if deep else [name for name in others_below if not is_whole_dataset(Path(folder) / name)]
-        if len(inside.parts) < depth or (len(inside.parts) > depth and not config.deep):
-            others += [(inside / name).as_posix() for name in images_in(Path(folder))]
-    notes = []
-    if datasets := list(datasets_below(root)):
-        number = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
-        was = "was ignored, with its images" if len(datasets) == 1 else "were ignored, with their images"
-        notes.append(f"{number} inside the folder {was}: {first_few(datasets)}")
-    if others:
-        number = "1 image was" if len(others) == 1 else f"{len(others)} images were"
-        notes.append(f"{number} ignored because not in folders {layout}: {first_few(others)}")
-    return notes
 
 
 def make_plan(

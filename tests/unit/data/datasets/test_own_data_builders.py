@@ -109,6 +109,18 @@ def test_images_elsewhere_are_told(wards: Path, tmp_path: Path) -> None:
     assert table(made) == table(folder.build(tmp_path / "d", wards, FolderConfig()))
 
 
+def test_files_that_are_no_images_are_counted(wards: Path, tmp_path: Path) -> None:
+    (wards / "north/cat/video.MP4").write_bytes(b"")
+    assert folder.build(tmp_path / "d", wards, FolderConfig()).provenance["notes"] == [
+        "1 file of another kind was ignored: .mp4 1"
+    ]
+    for place in ("east/cat/1.dcm", "east/dog/2.DCM", "east/dog/IM0003", "south/elk/4.dcm", ".hidden/5.dcm"):
+        (wards / place).parent.mkdir(parents=True, exist_ok=True)
+        (wards / place).write_bytes(b"")
+    said = "5 files of other kinds were ignored: .dcm 3, .mp4 1, without a suffix 1; no image in 'east', 'south/elk'"
+    assert folder.build(tmp_path / "e", wards, FolderConfig()).provenance["notes"] == [said]
+
+
 @pytest.mark.parametrize("way", ["folder", "lists"])
 def test_damaged_images_are_left_out_before_the_draw(wards: Path, tmp_path: Path, way: str) -> None:
     def build(name: str, damaged: str) -> Manifest:

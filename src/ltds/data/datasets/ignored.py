@@ -1,0 +1,88 @@
+"""What a folder of images holds that its dataset will not: sentences, so that nothing vanishes without a word."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from ltds.data.build.source import (
+    datasets_below,
+    files_below,
+    first_few,
+    images_in,
+    is_image_name,
+    is_whole_dataset,
+)
+
+_SHOWN = 5
+_EXPECTED = frozenset(  # files that often lie among images and never are one
+    {
+        *(".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".log"),
+        *(".html", ".pdf", ".xls", ".xlsx", ".ods", ".doc", ".docx", ".py", ".sh", ".db", ".ini"),
+    }
+)
+_EXPECTED_NAMES = frozenset({"readme", "license", "licence", "copying", "makefile"})
+
+
+def ignored(root: Path, layout: str, *, deep: bool) -> list[str]:
+    """A sentence each about datasets inside the folder, images at another depth than the layout says, and other files.
+
+    `deep`: images in folders below those of the layout are used.
+    """
+    return [*_ignored_datasets(root), *_ignored_images(root, layout, deep), *_ignored_files(root)]
+
+
+def _ignored_datasets(root: Path) -> Iterator[str]:
+    if datasets := list(datasets_below(root)):
+        number = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
+        was = "was ignored, with its images" if len(datasets) == 1 else "were ignored, with their images"
+        yield f"{number} inside the folder {was}: {first_few(datasets)}"
+
+
+def _ignored_images(root: Path, layout: str, deep: bool) -> Iterator[str]:
+    depth = layout.count("/") + 1
+    others = []
+    for folder, folders, _ in os.walk(root, followlinks=True):  # linked folders are read as well
+        inside = Path(folder).relative_to(root)
+        enough = len(inside.parts) > depth + 1  # far enough to see what was meant; links may form a circle
+        others_below = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [] if enough else [name for name in others_below if not is_whole_dataset(Path(folder) / name)]
+        if len(inside.parts) < depth or (len(inside.parts) > depth and not deep):
+            others += [(inside / name).as_posix() for name in images_in(Path(folder))]
+    if others:
+        number = "1 image was" if len(others) == 1 else f"{len(others)} images were"
+        yield f"{number} ignored because not in folders {layout}: {first_few(others)}"
+
+
+def _ignored_files(root: Path) -> Iterator[str]:
+    """How many files are no images, by their suffix, and the folders that hold no image because of that."""
+    others: list[PurePosixPath] = []
+    with_images: set[PurePosixPath] = set()
+    for name in files_below(root):
+        file = PurePosixPath(name)
+        if is_image_name(file.name):
+            with_images.add(file.parent)
+        elif file.suffix.lower() not in _EXPECTED and file.name.lower() not in _EXPECTED_NAMES:
+            others.append(file)
+    if not others:
+        return
+    with_images |= {parent for folder in with_images for parent in folder.parents}
+    without = sorted({str(outer) for file in others if (outer := _outermost(file, with_images)) is not None})
+    number = "1 file of another kind was" if len(others) == 1 else f"{len(others)} files of other kinds were"
+    nothing = f"; no image in {first_few(without)}" if without else ""
+    yield f"{number} ignored: {_by_suffix(others)}{nothing}"
+
+
+def _outermost(file: PurePosixPath, with_images: set[PurePosixPath]) -> PurePosixPath | None:
+    """The outermost folder around a file in which there is no image at any depth."""
+    return next((folder for folder in reversed(file.parents) if folder not in with_images), None)
+
+
+def _by_suffix(files: list[PurePosixPath]) -> str:
+    found = Counter(file.suffix.lower() or "without a suffix" for file in files)
+    counts = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    rest = sum(number for _, number in counts[_SHOWN:])
+    shown = [f"{suffix} {number}" for suffix, number in counts[:_SHOWN]]
+    return ", ".join([*shown, f"others {rest}"] if rest else shown)
