@@ -19,6 +19,7 @@ from ltds.core.errors import DataError
 from ltds.core.rng import numpy_generator
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.folder import build as build_folder
+from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 from ltds.engine.trainable import trainable_task
@@ -193,6 +194,30 @@ def test_unreadable_images_count_nowhere(photos: Path) -> None:
         "1 domain has no image that can be read: 'dusk'",
     ]
     assert found.to_dict()["unreadable_classes"] == ["zoo"]
+
+
+def test_a_list_with_missing_images_cannot_be_trained_on(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(photos.parent)
+    good = [path.relative_to(photos) for path in sorted(photos.glob("*/*/*.png"))]
+    (photos / "day/ant/broken.png").write_bytes(b"")
+    listed, names = photos / "list.csv", [*map(str, good), "day/ant/broken.png", "day/ant/gone.png"]
+
+    def write(paths: list[str]) -> None:
+        listed.write_text("\n".join(["path,class,domain", *(f"{path},ant,day" for path in paths)]))
+
+    write(names)
+    found = ltds.check(listed)
+    assert found.missing == ("day/ant/gone.png",)
+    assert found.problems[:2] == [
+        "1 image of the list is missing, so training would stop: day/ant/gone.png. Correct or delete its line",
+        "1 image cannot be read and would be left out: day/ant/broken.png (an empty file (0 bytes))",
+    ]
+    assert found.training is None
+    assert "To train" not in CliRunner().invoke(app, ["data", "check", str(listed)]).output
+    write([name.replace("/", "\\") for name in names])
+    for refuses in (ltds.check, open_or_build):
+        with pytest.raises(DataError, match=r"38 missing: .*They look like Windows paths: write them with / instead"):
+            refuses(listed)
 
 
 def test_a_dataset_with_unreadable_images_cannot_be_trained_on(toy: Manifest, tmp_path: Path) -> None:

@@ -83,7 +83,14 @@ def require_files(root: Path, names: Iterable[str], what: str, where: str, *, li
     missing = [name for name in names if is_missing(os.path.join(root, name), links=links)]
     if missing:
         got = f"{len(missing)} missing: {first_few(missing)}"
-        raise DataError(expected(f"{what} in '{root}'", "complete", got, where))
+        raise DataError(expected(f"{what} in '{root}'", "complete", got, _windows_hint(missing) + where))
+
+
+def _windows_hint(paths: Iterable[str]) -> str:
+    """What to do about the backslashes of Windows, if all of these paths have some."""
+    if os.sep == "\\" or not all("\\" in path for path in paths):
+        return ""
+    return "They look like Windows paths: write them with / instead of \\, relative to the folder of the images. "
 
 
 def is_missing(path: str | Path, *, links: bool = True) -> bool:

@@ -54,6 +54,7 @@ class DataCheck:
     """The outcome of a check. `counts` (D,C): images of each domain and class, in all splits.
 
     Numbers are without the `unreadable` images; `unreadable_classes` and `unreadable_domains` have no others.
+    `missing`: paths of a list without a file, at which a training would stop.
     `is_built`: it is a dataset, of which a training leaves nothing out, and not a folder or a list of images.
     `test_only`: domains without training images. `training`: the arguments of a training that these images allow; None
     if they allow none. `method`: the one to start with; "" without any training images. `narrow`: 16-bit images that
@@ -83,6 +84,7 @@ class DataCheck:
     method: str
     method_reason: str
     notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     not_utf8: tuple[str, ...] = ()
     test_only: tuple[str, ...] = ()
     training: dict[str, str] | None = None
@@ -155,6 +157,7 @@ class DataCheck:
             "looked_at": self.looked_at,
             "shorter_side": self.shorter_side,
             "unreadable": self.unreadable,
+            "missing": list(self.missing),
             "not_utf8": list(self.not_utf8),
             "unreadable_classes": list(self.unreadable_classes),
             "unreadable_domains": list(self.unreadable_domains),

@@ -21,6 +21,7 @@ from ltds.data.splits import SPLITS
 from ltds.planning.check.duplicates import near_duplicates
 from ltds.planning.check.features import network_features, probe_rows
 from ltds.planning.check.looking import EXTREME, TINY, ImageLooks, look_at
+from ltds.planning.check.missing import missing_images
 from ltds.planning.check.names import spelling_variants
 from ltds.planning.check.probe import DomainProbe, probe_distances, probe_domains
 from ltds.planning.check.readable import without_unreadable
@@ -50,6 +51,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
     source = "a manifest" if isinstance(data, Manifest) else str(data)
     raw = raw_images(data)
     whole = _opened(data, progress)
+    missing = missing_images(whole, raw)
     looks = _looks(whole, source, progress)
     not_utf8 = _not_utf8(whole)
     unreadable = {whole.paths[row]: why for row, why in looks.unreadable.items()}
@@ -62,6 +64,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         counts=_counts(manifest),
         splits={split: len(manifest.rows(split)) for split in SPLITS},
         unreadable=unreadable,
+        missing=missing,
         not_utf8=not_utf8,
         unreadable_classes=tuple(name for name in whole.classes if name not in manifest.classes),
         unreadable_domains=tuple(name for name in whole.domains if name not in manifest.domains),
@@ -72,7 +75,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
         test_only=test_only_domains(manifest),
         is_built=raw is None,
         **_compared(manifest, looks, progress),
-        **_recommended(manifest, trainable=not not_utf8 and (raw is not None or not unreadable)),
+        **_recommended(manifest, trainable=not not_utf8 and not missing and (raw is not None or not unreadable)),
         **_seen(manifest, looks),
     )
     found = replace(found, findings=tuple(findings(found)))

@@ -22,10 +22,17 @@ def findings(check: DataCheck) -> Iterator[Finding]:
 
 
 def _problems(check: DataCheck) -> Iterator[str]:
-    if check.unreadable:
-        names = few([f"{path} ({why})" for path, why in check.unreadable.items()])
+    if check.missing:
+        be, lines = ("is", "its line") if len(check.missing) == 1 else ("are", "their lines")
+        yield (
+            f"{count(len(check.missing), 'image')} of the list {be} missing, so training would stop: "
+            f"{few(check.missing)}. Correct or delete {lines}"
+        )
+    missing = set(check.missing)
+    damaged = [f"{path} ({why})" for path, why in check.unreadable.items() if path not in missing]
+    if damaged:
         then = ", so training on this dataset would stop" if check.is_built else " and would be left out"
-        yield f"{count(len(check.unreadable), 'image')} cannot be read{then}: {names}"
+        yield f"{count(len(damaged), 'image')} cannot be read{then}: {few(damaged)}"
     for word, lost in (("class", check.unreadable_classes), ("domain", check.unreadable_domains)):
         if lost:
             have = "has" if len(lost) == 1 else "have"

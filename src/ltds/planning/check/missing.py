@@ -1,0 +1,20 @@
+"""Images that a list names and that are not there: unlike damaged ones, which are left out, they stop a training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ltds.data.build.source import is_missing, require_files
+from ltds.data.datasets.lists import BESIDE
+from ltds.data.manifest import Manifest
+
+
+def missing_images(listed: Manifest, raw: Path | None) -> tuple[str, ...]:
+    """The paths without a file, if `raw` is a list of images; if all are missing, the error of a training."""
+    if raw is None or not raw.is_file():
+        return ()
+    missing = tuple(path for path in listed.paths if is_missing(listed.root / path))
+    if len(missing) == len(listed):
+        remedy = f"Correct or delete their lines. {BESIDE}"
+        require_files(listed.root, missing, f"the images of {listed.name}", remedy, links=True)
+    return missing
