@@ -47,6 +47,7 @@ class FeatureVectors:
     def read(cls, file: Path, manifest: Manifest) -> FeatureVectors:
         """The vectors of a file, in the order of the manifest's rows."""
         features, paths, provenance = _arrays(file)
+        _refuse_two_vectors(features, paths, file)
         rows = _rows_by_path(paths, manifest.paths, file)
         values = np.ascontiguousarray(features[rows], dtype=np.float32)
         if not np.isfinite(values).all():
@@ -104,6 +105,16 @@ def _arrays(file: Path) -> tuple[NDArray[np.floating], list[str], dict[str, Any]
         got = f"an array {paths.shape} of {paths.dtype}"
         raise DataError(expected(f"'paths' in '{file}'", f"{len(features)} texts", got, LAYOUT))
     return features, paths.tolist(), provenance if isinstance(provenance, dict) else {}
+
+
+def _refuse_two_vectors(features: NDArray[np.floating], paths: list[str], file: Path) -> None:
+    """Raise where a path has two different vectors; images that a test repeats may have the same one twice."""
+    first: dict[str, int] = {}
+    for row, path in enumerate(paths):
+        before = first.setdefault(path, row)
+        if before != row and not np.array_equal(features[before], features[row], equal_nan=True):
+            got, remedy = f"two different ones for '{path}'", "Write each path once."
+            raise DataError(expected(f"the vectors in '{file}'", "one for each path", got, remedy))
 
 
 def _rows_by_path(paths: list[str], wanted: Sequence[str], file: Path) -> NDArray[np.int64]:

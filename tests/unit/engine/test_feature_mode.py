@@ -130,6 +130,12 @@ def test_files_that_do_not_fit_are_refused_in_words(toy: Manifest, tmp_path: Pat
     np.savez(file, features=values[:, 0], paths=np.array(toy.paths))
     with pytest.raises(DataError, match=r"'features' in .*\(N,D\) of floats"):
         FeatureVectors.read(file, toy)
+    twice = (*toy.paths, toy.paths[5])
+    write_features(file, np.concatenate([values, values[5:6]]), twice)
+    np.testing.assert_array_equal(FeatureVectors.read(file, toy).values, values.astype(np.float32))
+    write_features(file, np.concatenate([values, values[5:6] + 1]), twice)
+    with pytest.raises(DataError, match=f"one for each path, but got two different ones for '{toy.paths[5]}'. Write"):
+        FeatureVectors.read(file, toy)
     file.write_bytes(b"no archive")
     with pytest.raises(DataError, match="a file of features"):
         FeatureVectors.read(file, toy)
