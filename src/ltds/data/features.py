@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,10 @@ class FeatureVectors:
 
 
 def write_features(
-    file: str | Path, features: NDArray[np.floating], paths: Sequence[str], provenance: Mapping[str, Any] | None = None
+    file: str | Path,
+    features: NDArray[np.floating],
+    paths: Sequence[str | os.PathLike[str]],
+    provenance: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a file of feature vectors of your own, to train on instead of images.
 
@@ -71,11 +75,34 @@ def write_features(
         paths: The N images that the vectors belong to, in any order, as the dataset's manifest names them.
         provenance: How the vectors were computed, as JSON values.
     """
-    columns = {"features": _in_half_precision(features, paths), "paths": np.asarray(paths)}
+    names = _texts(paths)
+    _require_fitting(Path(file), np.shape(features), names)
+    columns = {"features": _in_half_precision(features, names), "paths": np.asarray(names)}
     if provenance:
         columns["provenance"] = np.asarray(json.dumps(provenance))
     with atomic(Path(file)) as stream:
         np.savez(stream, **columns)  # type: ignore[arg-type]
+
+
+def _texts(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+    names = [os.fspath(path) if isinstance(path, str | os.PathLike) else path for path in paths]
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:
+        got, remedy = f"{wrong!r} ({type(wrong).__name__})", "Name the images as manifest.csv does."
+        raise DataError(expected("the paths of features", "texts", got, remedy))
+    return names
+
+
+def _require_fitting(file: Path, shape: tuple[int, ...], names: Sequence[str]) -> None:
+    """Raise where no one could read the file that would be written."""
+    if file.suffix != ".npz":
+        raise DataError(expected("the file for the features", "named *.npz", f"'{file}'", "Name it so."))
+    if len(shape) != 2 or shape[1] == 0:
+        remedy = "Give a vector of numbers for each path."
+        raise DataError(expected("the features", "an array (N,D)", f"an array {shape}", remedy))
+    if shape[0] != len(names):
+        got, remedy = f"{shape[0]} vectors for {len(names)} paths", "Give a vector for each path."
+        raise DataError(expected("the features", "as many as the paths", got, remedy))
 
 
 def _in_half_precision(features: NDArray[np.floating], paths: Sequence[str]) -> NDArray[np.float16]:

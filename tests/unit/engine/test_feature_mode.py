@@ -141,6 +141,23 @@ def test_files_that_do_not_fit_are_refused_in_words(toy: Manifest, tmp_path: Pat
         FeatureVectors.read(file, toy)
 
 
+def test_only_files_that_can_be_read_are_written(toy: Manifest, tmp_path: Path) -> None:
+    values, file = features_of_toy(toy), tmp_path / "f.npz"
+    write_features(file, values, [Path(path) for path in toy.paths])
+    np.testing.assert_array_equal(FeatureVectors.read(file, toy).values, values.astype(np.float32))
+    file.unlink()
+    for out, features, paths, said in (
+        (file, values[:3], toy.paths, f"3 vectors for {len(toy)} paths"),
+        (file, values[:, 0], toy.paths, rf"an array \(N,D\), but got an array \({len(toy)},\)"),
+        (file, values[:, :0], toy.paths, rf"an array \({len(toy)}, 0\)"),
+        (file, values, range(len(toy)), r"texts, but got 0 \(int\)"),
+        (tmp_path / "f", values, toy.paths, r"named \*.npz, but got '.*f'"),
+    ):
+        with pytest.raises(DataError, match=said):
+            write_features(out, features, paths)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("number", "said"), [(np.nan, "nan"), (-np.inf, "-inf"), (65_536.0, "65536"), (-1e9, "-1e[+]09")]
 )
