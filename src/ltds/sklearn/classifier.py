@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.evaluation.openset import softened_confidence
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
+from ltds.sklearn.parameters import fraction, plain, whole_number
 
 LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
 NUMBERS = frozenset("iuf")  # kinds of NumPy types that have a common one without loss
@@ -65,7 +67,7 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def fit(self, X: ArrayLike, y: ArrayLike, domains: ArrayLike | None = None) -> LongTailClassifier:
         """Train on features X (N,D) with labels y (N,); `domains` (N,): where each sample comes from."""
-        self._check_parameters()
+        how = self._how()
         values: NDArray[np.float64]
         values, targets = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(targets)
@@ -79,18 +81,7 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.scale_ = np.where(constant, 1.0, deviation)
         samples = LabelledVectors(self._inputs(values), labels.astype(np.int64), domain_ids, self._embeddings())
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.model_, self.n_iter_ = train_on(
-            samples,
-            FitSettings(
-                method=self.method,
-                steps=self.max_iter,
-                batch_size=self.batch_size,
-                validation_fraction=self.validation_fraction,
-                seed=seed,
-                device=self.device,
-                settings=self.settings or {},
-            ),
-        )
+        self.model_, self.n_iter_ = train_on(samples, replace(how, seed=seed))
         self.threshold_ = self.model_.threshold
         if self.unknown_label is not None and self.threshold_ is None:
             warnings.warn(
@@ -186,11 +177,14 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             rule, remedy = "a label that no class has", "Choose another one, such as -1 or 'unknown'."
             raise ConfigError(expected("unknown_label", rule, f"{self.unknown_label!r}, a class of y", remedy))
 
-    def _check_parameters(self) -> None:
-        for name, rule, good in (
-            ("max_iter", "at least 1", self.max_iter >= 1),
-            ("batch_size", "at least 2", self.batch_size >= 2),
-            ("validation_fraction", "from 0 to below 1", 0 <= self.validation_fraction < 1),
-        ):
-            if not good:
-                raise ConfigError(expected(name, rule, getattr(self, name), "Choose another value."))
+    def _how(self) -> FitSettings:
+        """The parameters as the training takes them, but for the seed; raises where one cannot be used."""
+        return FitSettings(
+            method=plain(self.method),
+            steps=whole_number("max_iter", self.max_iter, 1),
+            batch_size=whole_number("batch_size", self.batch_size, 2),
+            validation_fraction=fraction("validation_fraction", self.validation_fraction),
+            seed=0,
+            device=plain(self.device),
+            settings=plain(self.settings or {}),
+        )

@@ -183,12 +183,33 @@ def test_one_setting_of_a_group_leaves_the_others_to_the_estimator() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "part"),
-    [({"max_iter": 0}, "max_iter"), ({"batch_size": 1}, "batch_size"), ({"validation_fraction": 1.0}, "below 1")],
+    [
+        ({"max_iter": 0}, "max_iter to be a whole number of at least 1, but got 0"),
+        ({"max_iter": 20.0}, "max_iter to be a whole number of at least 1, but got 20.0"),
+        ({"max_iter": "20"}, "max_iter to be a whole number of at least 1, but got '20'"),
+        ({"batch_size": 1}, "batch_size"),
+        ({"batch_size": None}, "batch_size to be a whole number of at least 2, but got None"),
+        ({"validation_fraction": 1.0}, "below 1"),
+        ({"validation_fraction": "0.1"}, "validation_fraction to be a number from 0 to below 1, but got '0.1'"),
+    ],
 )
 def test_wrong_parameters(wrong: dict[str, Any], part: str) -> None:
     X, y, _ = samples((9, 9, 9), 0)
     with pytest.raises(ConfigError, match=part):
         LongTailClassifier(**wrong).fit(X, y)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    X, y, _ = samples((20, 12, 8), 0)
+    settings = {
+        "optimizer.lr": np.float32(0.25),
+        "schedule.milestones": np.array([0.5]),
+        "optimizer.name": np.str_("sgd"),
+    }
+    numbers = {"max_iter": np.int64(20), "batch_size": np.int32(8), "validation_fraction": np.float32(0.25)}
+    config = LongTailClassifier(np.str_("bsce"), **numbers, settings=settings).fit(X, y).model_.stored.config
+    assert (config.schedule.epochs * config.schedule.steps_per_epoch, config.data.batch_size) == (20, 8)
+    assert (config.optimizer.lr, config.schedule.milestones) == (0.25, (0.5,))
 
 
 def test_a_domain_of_one_sample_is_named() -> None:
