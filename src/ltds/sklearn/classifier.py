@@ -35,8 +35,8 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     Features are standardised and given to a small residual network (the "adapter"), which is trained by the method.
 
     `method`: a name of `ltds methods`. Those that use class embeddings (ltds) need `class_embeddings`, (C,S) in the
-    order of the sorted class labels. `max_iter`: training steps, rounded up to whole epochs; `n_iter_` is their number
-    in the end, which `settings` can change. `batch_size`: samples of each domain in a step.
+    order of the sorted class labels; the others ignore them. `max_iter`: training steps, rounded up to whole epochs;
+    `n_iter_` is their number in the end, which `settings` can change. `batch_size`: samples of each domain in a step.
     `validation_fraction`: share of the samples that chooses the best weights and the threshold for "unknown".
     `unknown_label`: what `predict` says where `known_score` is below `threshold_`; None: it always names a class.
     `settings`: any settings of ltds by dotted name, as in {"optimizer.lr": 0.003, "backbone.adapter_width": 512}.

@@ -67,22 +67,26 @@ def train_on(samples: LabelledVectors, how: FitSettings) -> tuple[Model, int]:
         folder = Path(name)
         manifest = _write_dataset(folder / "data", samples, how)
         run = RunDirectory(folder / "run")
-        config = resolve(_settings(folder / "data", manifest, samples, how))
-        _require_embeddings(config)
-        create_run(run, config, manifest)
+        create_run(run, _config(folder / "data", manifest, samples, how), manifest)
         model = load_model(run.path, device=how.device)
         steps, _, _ = run.last_line(time.time())
     model.folder = None
     return model, steps
 
 
-def _require_embeddings(config: RunConfig) -> None:
-    if config.method_entry.method.uses_embeddings(config.method) and not config.semantics.table:
+def _config(data: Path, manifest: Manifest, samples: LabelledVectors, how: FitSettings) -> RunConfig:
+    """The settings of the run, with the embeddings if the method uses them: a search compares it with others."""
+    settings = _settings(data, manifest, how)
+    config = resolve(settings)
+    if not config.method_entry.method.uses_embeddings(config.method) or config.semantics.table:
+        return config
+    if samples.embeddings is None:
         rule = f"an array with a row for each class, because the method '{config.method_name}' uses it"
         raise DataError(expected("class_embeddings", rule, "None", "Give one, or choose another method ('bsce')."))
+    return resolve(merge(settings, {"semantics": {"table": str(data / "embeddings.npz")}}))
 
 
-def _settings(data: Path, manifest: Manifest, samples: LabelledVectors, how: FitSettings) -> dict[str, Any]:
+def _settings(data: Path, manifest: Manifest, how: FitSettings) -> dict[str, Any]:
     smallest = int(manifest.counts("train").sum(axis=1).min())
     batch = min(how.batch_size, smallest // find_method(how.method).method.batches_per_step)
     if batch < 2:
@@ -101,8 +105,6 @@ def _settings(data: Path, manifest: Manifest, samples: LabelledVectors, how: Fit
     if leaves_milestones_open(given):
         chosen["schedule"]["milestones"] = [0.8]
     chosen |= nested(averaging_settings(given, how.steps) or {})
-    if samples.embeddings is not None:
-        chosen["semantics"] = {"table": str(data / "embeddings.npz")}
     suited = choose_method_settings(how.method, merge(chosen, given), "features")
     return merge(chosen, nested(suited), given)
 

@@ -16,7 +16,7 @@ sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn: pip install
 
 from sklearn.base import clone  # noqa: E402
 from sklearn.metrics import balanced_accuracy_score  # noqa: E402
-from sklearn.model_selection import LeaveOneGroupOut, cross_val_score  # noqa: E402
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
@@ -71,6 +71,14 @@ def test_domains_and_the_papers_method() -> None:
         model.set_params(class_embeddings=None).fit(X, y, domains=site)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, y, domains=site[:-1])
+
+
+def test_a_search_over_methods_with_and_without_embeddings() -> None:
+    X, y, _ = samples((20, 12, 9), 0)
+    search = GridSearchCV(
+        LongTailClassifier(max_iter=10, class_embeddings=np.eye(3)), {"method": ["bsce", "agg-embeddings"]}, cv=2
+    ).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_unknown_is_said_below_the_threshold() -> None:
