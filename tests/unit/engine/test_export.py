@@ -245,6 +245,20 @@ def test_the_script_names_images_that_it_cannot_read_and_goes_on(toy: Manifest, 
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [str(good)]
 
 
+def test_the_script_prints_names_that_the_terminal_cannot_show(toy: Manifest, model: Model, tmp_path: Path) -> None:
+    model.export(tmp_path / "onnx", to="onnx")
+    named = os.fsencode(tmp_path) + b"/caf\xe9.png"
+    try:
+        Path(os.fsdecode(named)).write_bytes(images_of(toy, 1)[0].read_bytes())
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    command = [sys.executable, str(tmp_path / "onnx" / "predict_onnx.py"), named]
+    strict = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=strict)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{tmp_path}/caf\\udce9.png\t")
+
+
 def test_a_model_of_features_is_exported(toy: Manifest, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(len(toy), 7)).astype(np.float16)

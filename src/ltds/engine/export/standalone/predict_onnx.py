@@ -3,6 +3,7 @@
 Images that cannot be read are named and skipped; the exit code is then 1.
 """
 
+import io
 import json
 import sys
 import warnings
@@ -120,4 +121,6 @@ def main(files: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
     sys.exit(main(sys.argv[1:]))

@@ -1,5 +1,6 @@
 """Name the class of feature vectors, or "unknown". Needs numpy and onnxruntime: python predict_onnx.py vectors.npy"""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -51,4 +52,6 @@ def main(file: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("Usage: python predict_onnx.py vectors.npy")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
     main(sys.argv[1])
