@@ -190,6 +190,9 @@ def _unread_content(image: Image.Image) -> bytes | None:
 
 def _decode(source: ImageSource, path: str | Path, size: int | None) -> Image.Image:
     with _opened(source) as file, _one_at_a_time(file):
+        if 0 in file.size:
+            got = f"{file.width} x {file.height} pixels"
+            raise DataError(expected(f"image '{path}'", "at least one pixel large", got, "Leave it out."))
         wanted = _wanted(file.size, size)
         drafted = file.draft(None, (2 * wanted[0], 2 * wanted[1]))  # None for anything but a JPEG
         file.load()

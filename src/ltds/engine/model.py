@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,14 +198,19 @@ def check_threshold(threshold: float | None) -> None:
 
     Infinity is allowed: it asks for exactly that.
     """
-    if threshold is not None and threshold != math.inf and not threshold <= 1:
-        remedy = "Choose a number below 1, such as 0.9."
-        raise ConfigError(expected("argument 'threshold'", "a score, which is at most 1", f"{threshold:g}", remedy))
+    if threshold is None or (isinstance(threshold, Real) and (threshold <= 1 or threshold == math.inf)):
+        return
+    got = f"{threshold:g}" if isinstance(threshold, Real) else repr(threshold)
+    remedy = "Choose a number below 1, such as 0.9."
+    raise ConfigError(expected("argument 'threshold'", "a score, which is at most 1", got, remedy))
 
 
 def check_counts(*, top: int = 1, nearest: int = 0, batch_size: int = 1) -> None:
     """Refuse numbers that would list nothing, take other neighbours than the nearest or leave images out."""
     for name, count, least in (("top", top, 1), ("nearest", nearest, 0), ("batch_size", batch_size, 1)):
+        if not isinstance(count, Integral):
+            rule, remedy = f"a whole number of at least {least}", "Choose such a number."
+            raise ConfigError(expected(f"argument '{name}'", rule, repr(count), remedy), arguments=[name])
         if count < least:
             remedy = "Choose a larger number."
             raise ConfigError(expected(f"argument '{name}'", f"at least {least}", count, remedy), arguments=[name])

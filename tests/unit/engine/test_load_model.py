@@ -160,6 +160,23 @@ def test_a_threshold_that_no_score_reaches_is_refused(toy: Manifest, tmp_path: P
     assert model.predict([file], threshold=math.inf)[0].unknown
 
 
+def test_arguments_and_images_of_another_kind_are_sentences(toy: Manifest, tmp_path: Path) -> None:
+    model = load_model(trained(toy, tmp_path / "run").path)
+    file = toy.root / toy.paths[0]
+    for arguments, part in (
+        ({"top": None}, "argument 'top' to be a whole number of at least 1, but got None"),
+        ({"top": 2.5}, "argument 'top' to be a whole number of at least 1, but got 2.5"),
+        ({"nearest": "1"}, "argument 'nearest' to be a whole number of at least 0, but got '1'"),
+        ({"threshold": "0.5"}, "argument 'threshold' to be a score, which is at most 1, but got '0.5'"),
+    ):
+        with pytest.raises(ConfigError, match=part):
+            model.predict([file], **arguments)
+    for size in ((0, 10), (10, 0)):
+        with pytest.raises(DataError, match=f"at least one pixel large, but got {size[0]} x {size[1]} pixels"):
+            model.predict(Image.new("RGB", size))
+    assert len(model.predict([file], top=np.int64(2), threshold=np.float32(0.5))[0].classes) == 2
+
+
 def test_an_open_class_is_never_predicted(toy: Manifest, tmp_path: Path) -> None:
     model = load_model(trained(toy, tmp_path / "run").path)
     assert model.task.open_classes == (5,)
