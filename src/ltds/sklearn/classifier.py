@@ -20,7 +20,7 @@ from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.evaluation.openset import softened_confidence
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
-from ltds.sklearn.parameters import fraction, plain, whole_number
+from ltds.sklearn.parameters import domain_names, fraction, plain, whole_number
 
 LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
 NUMBERS = frozenset("iuf")  # kinds of NumPy types that have a common one without loss
@@ -160,8 +160,8 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             return np.zeros(len(X), dtype=np.int64)
         names = column_or_1d(domains)
         check_consistent_length(X, names)
-        self.domains_, ids = np.unique(names, return_inverse=True)
-        return ids.astype(np.int64)
+        self.domains_, ids = domain_names(names)
+        return ids
 
     def _embeddings(self) -> NDArray[np.float64] | None:
         if self.class_embeddings is None:

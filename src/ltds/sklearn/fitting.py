@@ -138,12 +138,12 @@ def _write_dataset(folder: Path, samples: LabelledVectors, how: FitSettings) -> 
 
 
 def _splits(samples: LabelledVectors, how: FitSettings) -> NDArray[np.int64]:
-    """(N,) for each sample TRAIN or VAL: the same share of each class in each domain, none of a rare one."""
+    """(N,) for each sample TRAIN or VAL: the same share of each class in each domain, none of a rare one, never all."""
     splits = np.full(len(samples.values), TRAIN, dtype=np.int64)
     cells = samples.labels * (int(samples.domains.max()) + 1) + samples.domains
     for cell in np.unique(cells):
         rows = np.flatnonzero(cells == cell)
         if len(rows) >= SMALLEST_CELL:
             order = numpy_generator(how.seed, "sklearn/validation", int(cell)).permutation(rows)
-            splits[order[: round(how.validation_fraction * len(rows))]] = VAL
+            splits[order[: min(round(how.validation_fraction * len(rows)), len(rows) - 1)]] = VAL
     return splits

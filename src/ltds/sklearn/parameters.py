@@ -1,4 +1,4 @@
-"""The estimator's parameters as plain Python values: searches over np.arange give NumPy's numbers."""
+"""The estimator's parameters, checked, as plain Python values: searches over np.arange give NumPy's numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ltds.core.errors import ConfigError, expected
+from ltds.core.errors import ConfigError, DataError, expected
 
 
 def whole_number(name: str, value: Any, least: int) -> int:
@@ -29,6 +30,27 @@ def fraction(name: str, value: Any) -> float:
     if not isinstance(value, Real) or not 0 <= float(value) < 1:
         raise ConfigError(expected(name, "a number from 0 to below 1", repr(value), "Choose another value."))
     return float(value)
+
+
+def domain_names(domains: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The domains, sorted, and the number of each sample's; raises where one is missing or they cannot be sorted."""
+    missing = [row for row, name in enumerate(domains.tolist()) if _is_missing(name)]
+    if missing:
+        got = f"{len(missing)} missing, the first in row {missing[0]}"
+        raise DataError(expected("domains", "one for each sample", got, "Fill them in, or leave these samples out."))
+    try:
+        names, ids = np.unique(domains, return_inverse=True)
+    except TypeError as error:
+        got, remedy = f"a mixture ({error})", "Give all of them as texts."
+        raise DataError(expected("domains", "all texts or all numbers", got, remedy)) from error
+    return names, ids.astype(np.int64)
+
+
+def _is_missing(name: Any) -> bool:
+    """None, NaN, or what pandas has for them."""
+    if name is None or type(name).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(name, float | np.floating) and bool(np.isnan(name))
 
 
 def plain(value: Any) -> Any:

@@ -226,6 +226,27 @@ def test_a_domain_of_one_sample_is_named() -> None:
         LongTailClassifier().fit(X, y, domains=[0] * 26 + [1])
 
 
+@pytest.mark.parametrize(
+    ("domains", "said"),
+    [
+        (["a", None], "domains to be one for each sample, but got 13 missing, the first in row 1"),
+        ([1.0, np.nan], "13 missing, the first in row 1"),
+        (np.array(["a", np.nan], dtype=object), "13 missing, the first in row 1"),
+        (np.array(["a", 1], dtype=object), "all texts or all numbers"),
+    ],
+)
+def test_domains_that_are_missing_or_mixed(domains: Any, said: str) -> None:
+    X, y, _ = samples((9, 9, 9), 0)
+    with pytest.raises(DataError, match=said):
+        LongTailClassifier().fit(X, y, domains=np.resize(np.asarray(domains), len(X)))
+
+
+def test_a_large_validation_fraction_leaves_a_sample_of_each_class() -> None:
+    X, y, _ = samples((20, 9, 4), 0)
+    model = LongTailClassifier(max_iter=5, validation_fraction=0.9).fit(X, y)
+    assert set(model.predict(X)) <= {"ant", "bee", "cat"}
+
+
 def test_no_validation_samples() -> None:
     X, y, _ = samples((9, 9, 3), 0)
     with pytest.warns(LtdsWarning, match=r"No prediction will be unknown_label \('unknown'\)"):
