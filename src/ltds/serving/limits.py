@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ltds.core.errors import ConfigError, expected
@@ -20,8 +21,9 @@ class ServeLimits:
 
 def limits_of(max_mb: float, max_megapixels: float) -> ServeLimits:
     """The limits for images of so many megabytes and millions of pixels."""
-    if max_mb <= 0:
-        raise ConfigError(expected("argument 'max_mb'", "above 0", max_mb, "Choose how large an image may be."))
+    if not 0 < max_mb < math.inf:
+        remedy = "Choose how large an image may be."
+        raise ConfigError(expected("argument 'max_mb'", "a finite number above 0", max_mb, remedy))
     most = MOST_PIXELS / 1e6
     if not 0 < max_megapixels <= most:
         remedy = "Choose how many pixels an image may have."

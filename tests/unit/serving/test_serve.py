@@ -245,9 +245,12 @@ def test_addresses_and_limits_that_cannot_be(model: ltds.Model, server: Predicti
     assert refused.value.arguments == ("port=0",)
     with pytest.raises(ConfigError, match="an address of this machine"):
         make_server(model, host="203.0.113.7", port=0)
-    for wrong in ({"max_mb": 0.0, "max_megapixels": 5.0}, {"max_mb": 1.0, "max_megapixels": 900.0}):
-        with pytest.raises(ConfigError, match="max_m"):
-            limits_of(**wrong)
+    for megabytes in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(ConfigError, match="'max_mb' to be a finite number above 0"):
+            limits_of(megabytes, 5.0)
+    for megapixels in (0.0, 900.0, float("inf"), float("nan")):
+        with pytest.raises(ConfigError, match="max_megapixels"):
+            limits_of(1.0, megapixels)
     assert limits_of(2, 3) == ServeLimits(most_bytes=2_000_000, most_pixels=3_000_000)
 
 
