@@ -19,8 +19,12 @@ def is_allowed(host: str, names: Iterable[str] = ()) -> bool:
 
 
 def is_same_origin(origin: str | None, host: str) -> bool:
-    """Whether a request comes from the server's own page, or from a program that is no browser and says no origin."""
-    return origin is None or origin.lower() == f"http://{host}".lower()
+    """Whether a request comes from the server's own page, or from a program that is no browser and says no origin.
+
+    The page has the scheme https behind a proxy that encrypts. Name and port must be those of `host`, which must be
+    allowed (see `is_allowed`): the scheme protects neither against other sites nor against DNS rebinding.
+    """
+    return origin is None or origin.lower() in (f"http://{host}".lower(), f"https://{host}".lower())
 
 
 def is_address(name: str) -> bool:

@@ -136,6 +136,21 @@ def test_names_of_hosts() -> None:
     assert not is_same_origin("null", "localhost:8000")
 
 
+def test_the_page_behind_a_proxy_with_https(server: PredictionServer, toy: Manifest) -> None:
+    def status(origin: str, host: str = "192.168.1.7") -> int:
+        return request(server, "POST", "/predict", picture(toy), Origin=origin, Host=host).status
+
+    assert status("https://192.168.1.7") == status("HTTPS://LocalHost:8443", "localhost:8443") == 200
+    for other in (
+        "https://evil.example",
+        "https://192.168.1.7:8443",
+        "https://192.168.1.7.evil.example",
+        "ftp://192.168.1.7",
+    ):
+        assert status(other) == 403
+    assert status("https://evil.example", "evil.example") == 421, "a name that points here, but is not allowed"
+
+
 def test_pages_of_others_cannot_ask(server: PredictionServer, toy: Manifest) -> None:
     own = f"http://127.0.0.1:{server.server_port}"
     for origin, status in (("http://evil.example", 403), ("null", 403), ("http://127.0.0.1:1", 403), (own, 200)):
