@@ -20,7 +20,7 @@ from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.evaluation.openset import softened_confidence
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
-from ltds.sklearn.parameters import domain_names, fraction, plain, whole_number
+from ltds.sklearn.parameters import domain_names, fraction, whole_number, without_numpy
 
 LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
 NUMBERS = frozenset("iuf")  # kinds of NumPy types that have a common one without loss
@@ -180,11 +180,11 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def _how(self) -> FitSettings:
         """The parameters as the training takes them, but for the seed; raises where one cannot be used."""
         return FitSettings(
-            method=plain(self.method),
+            method=without_numpy(self.method),
             steps=whole_number("max_iter", self.max_iter, 1),
             batch_size=whole_number("batch_size", self.batch_size, 2),
             validation_fraction=fraction("validation_fraction", self.validation_fraction),
             seed=0,
-            device=plain(self.device),
-            settings=plain(self.settings or {}),
+            device=without_numpy(self.device),
+            settings=without_numpy(self.settings or {}),
         )

@@ -53,7 +53,7 @@ def _is_missing(name: Any) -> bool:
     return isinstance(name, float | np.floating) and bool(np.isnan(name))
 
 
-def plain(value: Any) -> Any:
+def without_numpy(value: Any) -> Any:
     """The value without NumPy's types, also inside mappings and lists."""
     match value:
         case np.generic():
@@ -61,8 +61,8 @@ def plain(value: Any) -> Any:
         case np.ndarray():
             return value.tolist()
         case Mapping():
-            return {name: plain(part) for name, part in value.items()}
+            return {name: without_numpy(part) for name, part in value.items()}
         case list() | tuple():
-            return [plain(part) for part in value]
+            return [without_numpy(part) for part in value]
         case _:
             return value
