@@ -131,7 +131,7 @@ def test_every_kind_of_image_trains(command: Command, broken: Path, tmp_path: Pa
 def test_a_path_that_cannot_be_written_is_a_sentence(command: Command, toy: Manifest, tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("")
     done = command("train", str(toy.root), "--held-out", "wax", "--out", "afile/run", *QUICK, cwd=tmp_path)
-    refused(done, "afile", "name another with --out")
+    refused(done, "'afile/run' to be a folder that can be written to, but got the file 'afile'")
 
 
 def test_two_processes_never_train_in_one_folder(command: Command, toy: Manifest, tmp_path: Path) -> None:

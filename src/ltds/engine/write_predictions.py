@@ -42,7 +42,7 @@ def check_output(file: Path) -> None:
 def _is_sheet(file: Path) -> bool:
     """Whether `write_predictions` wrote this picture. An output typed as *.png names one of the user's images."""
     try:
-        with Image.open(file) as picture:
+        with Image.open(file, formats=["PNG"]) as picture:
             return bool(picture.info.get(_MARK[0]) == _MARK[1])
     except OSError:  # not a picture: a damaged file
         return False

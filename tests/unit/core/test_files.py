@@ -63,8 +63,8 @@ def test_rows_are_written_as_csv(tmp_path: Path) -> None:
 def test_leftovers_are_parts_only(tmp_path: Path) -> None:
     (tmp_path / "kept.part").touch()
     (tmp_path / ".kept").touch()
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / ".a.12.part").touch()
-    (tmp_path / ".b.34.part").mkdir()
+    (tmp_path / ".download.part").touch()
+    (tmp_path / ".a.0123456789ab.part").touch()
+    (tmp_path / ".b.ba9876543210.part").mkdir()
     remove_leftovers(tmp_path)
-    assert sorted(path.name for path in tmp_path.rglob("*")) == [".kept", "in", "kept.part"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".download.part", ".kept", "kept.part"]

@@ -150,18 +150,26 @@ def test_a_series_has_one_process_at_a_time(data: Manifest) -> None:
             ltds.train(resume="r")
 
 
+def written(data: Manifest, **changes: Any) -> Manifest:
+    """The dataset with other splits, in a folder of its own: others are not trained on."""
+    other = replace(data, root=Path("other"), **changes)
+    other.root.mkdir(exist_ok=True)
+    other.write()
+    return other
+
+
 @pytest.mark.parametrize(("estimate", "held_out"), [("full", None), ("one", "oil")])
 def test_an_estimate_whose_final_model_cannot_be_trained_is_refused_at_once(
     data: Manifest, estimate: str, held_out: str | None
 ) -> None:
     external = np.where(data.domain_ids == data.domains.index("oil"), SPLITS.index("test"), data.split_ids)
     with pytest.raises(DataError, match=r"but 'oil' has none\. Hold out 'oil' without an estimate") as caught:
-        series(replace(data, split_ids=external), estimate=estimate, held_out=held_out)
+        series(written(data, split_ids=external), estimate=estimate, held_out=held_out)
     assert caught.value.arguments == ("estimate=none", "held_out=oil")
-    untested = replace(data, split_ids=np.zeros_like(data.split_ids), whole_held_out=True)
+    all_trained = np.zeros_like(data.split_ids)
     with pytest.raises(DataError, match=r"test images, on which the final model of an estimate is tested") as caught:
-        series(untested, estimate=estimate, held_out=held_out)
+        series(written(data, split_ids=all_trained, whole_held_out=True), estimate=estimate, held_out=held_out)
     assert caught.value.arguments == ("estimate=none", f"held_out={held_out or 'ink'}")
     with pytest.raises(DataError, match="Mark some with the split 'test'"):  # no domain can be tested either
-        series(replace(untested, whole_held_out=False), estimate=estimate, held_out=held_out)
+        series(written(data, split_ids=all_trained), estimate=estimate, held_out=held_out)
     assert not Path("r").exists()
