@@ -19,8 +19,9 @@ def compile_backbones(method: Method, ranks: Ranks, backend: str = "inductor") -
     if method.second_order:
         raise ConfigError(
             "Expected run.compile with a method of first order, but got one that differentiates a gradient, which "
-            "compiled networks do not allow. Use method.gradient_order=first, or leave run.compile out.",
-            settings=["method.gradient_order=first"],
+            "compiled networks do not allow. Leave run.compile out, or set method.gradient_order=first, where the "
+            "method has this setting.",
+            settings=["run.compile=false"],
         )
     for backbone in backbones_of(method).values():
         backbone.compile(backend=backend)
