@@ -100,7 +100,8 @@ def describe_test(manifest: Manifest, held_out: str | None, domains: list[str]) 
     """What is held out and what the test can tell, in a sentence."""
     if domains:
         names = ", ".join(f"'{domain}'" for domain in domains)
-        return f"Held out in turn, for an honest estimate: {names}. Then the final model trains on every domain."
+        turns = " in turn" if len(domains) > 1 else ""
+        return f"Held out{turns}, for an honest estimate: {names}. Then the final model trains on every domain."
     if held_out is None and len(manifest.domains) == 1:
         return (
             "No domain is held out: there is only one, and the model is tested on other images of it. How it does on a "

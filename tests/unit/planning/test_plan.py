@@ -558,6 +558,10 @@ def test_an_estimate_holds_out_each_domain_and_can_be_continued(photos: Path) ->
         RunSeries.read(Path("r"))
 
 
+def test_one_domain_is_not_held_out_in_turn(toy: Manifest) -> None:
+    assert begin.describe_test(toy, "wax", ["wax"]).startswith("Held out, for an honest estimate: 'wax'. Then")
+
+
 def test_the_remedy_for_an_estimate_without_a_domain_is_one_that_works(photos: Path) -> None:
     with pytest.raises(ConfigError, match="Name one, or choose 'full'") as caught:
         ltds.train("photos", out="r", settings=SHORT, estimate="one")
