@@ -21,12 +21,14 @@ def recipe_line(manifest: Manifest, *runs: GivenAndConfig) -> str:
     """
     recipe = find_recipe(manifest)
     methods = [config.method_name for _, config in runs]
+    of_method = {"method": recipe.with_embeddings}
+    offered = [suited(recipe.settings, merge({"data": {}}, given)) | of_method for given, _ in runs]
+    tables = [config.to_dict() for _, config in runs]
     takers: dict[str, list[str]] = {}
-    for path, _ in _leaves({**recipe.settings, "method": recipe.with_embeddings}):
-        for given, config in runs:
-            offered = {**suited(recipe.settings, merge({"data": {}}, given)), "method": recipe.with_embeddings}
-            value = _at(offered, path)
-            if value is not None and not _has(given, path) and _at(config.to_dict(), path) == value:
+    for path, _ in _leaves({**recipe.settings, **of_method}):
+        for (given, config), offer, table in zip(runs, offered, tables, strict=True):
+            value = _at(offer, path)
+            if value is not None and not _has(given, path) and _at(table, path) == value:
                 takers.setdefault(f"{'.'.join(path)}={value}", []).append(config.method_name)
     listed = [f"{setting}{_where(names, methods)}" for setting, names in takers.items()]
     if not listed:
