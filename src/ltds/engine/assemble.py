@@ -23,7 +23,6 @@ from ltds.engine.build import build_method
 from ltds.engine.compiling import compile_backbones
 from ltds.engine.config import RunConfig
 from ltds.engine.device import choose_device
-from ltds.engine.extraction import warn_of_changed_images
 from ltds.engine.frozen import FrozenRecord, activation_inputs, extractor_of
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
@@ -125,7 +124,6 @@ def network_inputs(
     if config.data.features:
         file = Path(config.data.features)
         vectors = FeatureVectors.read(file, manifest)
-        warn_of_changed_images(vectors, file, manifest)
         rows = np.concatenate([manifest.rows("train", source) for source in task.sources])
         return FeatureInputs(vectors, manifest, training_scale(vectors, rows)), extractor_of(vectors, file)
     if config.backbone.frozen:

@@ -120,9 +120,12 @@ def _file_name(network: FrozenNetwork, size: int) -> str:
     return f"{name}-{size}.npz" if packaged else f"{name}-{size}-{network.checksum[:8]}.npz"
 
 
-def warn_of_changed_images(vectors: FeatureVectors, file: Path, manifest: Manifest) -> None:
-    """Warn if the images are no longer those that the features were computed from, as far as their files tell."""
-    then = vectors.provenance.get(FILES_STATE_KEY)
+def warn_of_changed_images(file: Path, manifest: Manifest) -> None:
+    """Warn if the images are no longer those that the features were computed from, as far as their files tell.
+
+    For a command, not for each of its runs: every image file is looked at.
+    """
+    then = FeatureVectors.read(file, manifest).provenance.get(FILES_STATE_KEY)
     if then is None or not (manifest.root / manifest.paths[0]).exists() or then == image_files_state(manifest):
         return  # not known, or features without images
     warnings.warn(

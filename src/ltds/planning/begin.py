@@ -14,6 +14,7 @@ from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import SERIES_FILE, RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
+from ltds.engine.extraction import warn_of_changed_images
 from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import recipe_line
 from ltds.engine.start import create_run
@@ -38,7 +39,6 @@ def begin_run(
     say: Say = say_nothing,
 ) -> RunDirectory:
     """Train one run in `out`, or with an estimate a series of runs in folders of `out`; returns the (final) run."""
-    require_new(out)
     given = _as_spelled(merge(*layers), manifest)
     if is_planned(manifest):
         given = with_implied_names(given)
@@ -47,6 +47,8 @@ def begin_run(
     held_out = settled.data.held_out or None
     domains = estimated_domains(estimate, held_out, manifest) if estimate != "none" else []
     require_trainable(manifest, held_out, domains)
+    if features := settled.data.features:
+        warn_of_changed_images(Path(features), manifest)
     for line in describe_data(manifest):
         say(line)
     say(describe_test(manifest, held_out, domains))
