@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,16 @@ ATTRIBUTES = {
     "elk": "4,0,0.8,1",
     "fox": "4,0,1,0.5",
 }
+
+
+def write_linked_dataset(folder: Path) -> tuple[Manifest, Manifest]:
+    """Images in folder/photos, and the dataset in folder/data that leads to them by a link, as `folder` builds it."""
+    images = write_dataset(folder / "photos")
+    data = replace(images, root=folder / "data", paths=tuple(f"source/{path}" for path in images.paths))
+    data.root.mkdir()
+    (data.root / "source").symlink_to(images.root)
+    data.write()
+    return images, data
 
 
 def write_dataset(root: Path) -> Manifest:

@@ -22,7 +22,7 @@ from ltds.engine.new_run import check_new_run_on
 from ltds.engine.start import create_run, refuse_existing, resume_run
 from ltds.planning.begin import begin_run
 from ltds.planning.run_plan import Choice, RunPlan
-from toy import recorded, toy_config, toy_session, write_dataset
+from toy import recorded, toy_config, toy_session, write_dataset, write_linked_dataset
 
 FROZEN = {"name": "resnet10", "weights": "resnet10.pth", "frozen": 1}  # no such file: nothing is read before
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -163,11 +163,7 @@ def test_a_file_in_the_place_of_the_run_is_refused_at_once(tmp_path: Path) -> No
 
 def test_images_that_were_moved_are_told_from_damaged_ones(tmp_path: Path) -> None:
     """A resumed run advised to delete the line of every image from the manifest."""
-    images = write_dataset(tmp_path / "photos")
-    data = replace(images, root=tmp_path / "data", paths=tuple(f"source/{path}" for path in images.paths))
-    data.root.mkdir()
-    (data.root / "source").symlink_to(images.root)  # as the builder of a folder of images does it
-    data.write()
+    images, data = write_linked_dataset(tmp_path)
     run = recorded(session := toy_session(data), tmp_path / "run")
     train(session, run, stop_after=2)
     images.root.rename(tmp_path / "moved")

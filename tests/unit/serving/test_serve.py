@@ -12,7 +12,6 @@ import struct
 import threading
 import time
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,7 @@ from ltds.serving.hosts import is_allowed, is_loopback, is_same_origin
 from ltds.serving.limits import ServeLimits, limits_of
 from ltds.serving.server import PredictionServer, make_server, serve
 from raw_http import connected, raw, read_reply, request
-from toy import recorded, toy_session, write_dataset
+from toy import recorded, toy_session, write_linked_dataset
 
 
 def picture(toy: Manifest, row: int = 0) -> bytes:
@@ -290,11 +289,7 @@ def test_serve_says_where_and_stops_on_interrupt(
 
 
 def test_it_serves_without_nearest_images_if_these_were_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    images = write_dataset(tmp_path / "photos")
-    data = replace(images, root=tmp_path / "data", paths=tuple(f"source/{path}" for path in images.paths))
-    data.root.mkdir()
-    (data.root / "source").symlink_to(images.root)  # as the builder of a folder of images does it
-    data.write()
+    images, data = write_linked_dataset(tmp_path)
     run = recorded(session := toy_session(data), tmp_path / "run")
     train(session, run)
     images.root.rename(tmp_path / "moved")
