@@ -35,7 +35,7 @@ class Screen:
     @contextmanager
     def track(self, title: str, total: int, done: int = 0) -> Iterator[Advance]:
         """A bar on a terminal; elsewhere lines, with -v."""
-        self._bars.shown = self.bars
+        self._bars.shown = not self.quiet
         with self._bars.track(title, total, done) as advance:
             yield self._lines(title, total, done, advance) if self.verbose and not self.bars else advance
 

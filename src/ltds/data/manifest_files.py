@@ -6,6 +6,7 @@ import csv
 import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,7 +51,7 @@ def write_rows(manifest: Manifest) -> None:
         (path, manifest.classes[label], manifest.domains[domain], SPLITS[split])
         for path, label, domain, split in zip(*columns, strict=True)
     )
-    write_csv(manifest.root / "manifest.csv", [COLUMNS, *rows])
+    write_csv(manifest.root / "manifest.csv", chain([COLUMNS], rows))
 
 
 def write_header(manifest: Manifest) -> None:

@@ -25,7 +25,7 @@ FileId = tuple[int, int]
 def broken_link(root: Path) -> str:
     """What to do if the link of a dataset to its images leads nowhere, as a sentence and a half; "" if it does not."""
     link = root / LINK
-    if not link.is_symlink() or link.exists():
+    if not leads_nowhere(link):
         return ""
     return (
         f"its link '{link}' leads to '{os.readlink(link)}', where nothing is any more. Move the images back, or "
