@@ -10,6 +10,7 @@ import torch
 
 import ltds
 from command_line import Command
+from ltds.cli.doctor import doctor
 from ltds.core.installation import Extra, extras, installed_version
 from ltds.core.processor import cores, processor_name
 
@@ -51,6 +52,19 @@ def test_versions_devices_extras_and_places(command: Command, tmp_path: Path, mo
     assert f"{tmp_path / 'sets'} (1 there; LTDS_DATA)" in done.stdout
     if not torch.cuda.is_available():
         assert "  CUDA: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("has", "works", "says"),
+    [(True, True, "yes; "), (False, True, "no; "), (False, False, "no: it reports AMX, but AMX fails in torch")],
+)
+def test_whether_bfloat16_works(
+    has: bool, works: bool, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ltds.engine.precision.has_bfloat16", lambda device: has)
+    monkeypatch.setattr("ltds.engine.precision.amx_works", lambda: works)
+    doctor()
+    assert f"bfloat16 on this CPU: {says}" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("declared")

@@ -52,6 +52,7 @@ def _devices() -> Iterator[str]:
         f"CPU: {processor_name()} ({instructions}), {cores()} cores for this process, of {os.cpu_count()} in the "
         f"machine; torch uses {threads} threads"
     )
+    yield f"bfloat16 on this CPU: {_bfloat16()}"
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         yield f"GPU {index}: {properties.name}, {properties.total_memory / GB:.0f} GB (cuda)"
@@ -59,6 +60,18 @@ def _devices() -> Iterator[str]:
         yield "GPU: Apple (mps)"
     if torch.cuda.device_count() == 0:
         yield _why_no_cuda(torch.version.cuda)
+
+
+def _bfloat16() -> str:
+    import torch
+
+    from ltds.engine.precision import amx_works, has_bfloat16
+
+    if has_bfloat16(torch.device("cpu")):
+        return "yes; run.precision=auto times it against float32"
+    if not amx_works():
+        return "no: it reports AMX, but AMX fails in torch; ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 leaves AMX out"
+    return "no; run.precision=auto is float32"
 
 
 def _why_no_cuda(built_for: str | None) -> str:
