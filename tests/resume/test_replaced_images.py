@@ -58,7 +58,7 @@ def test_a_run_goes_on_with_a_copy_but_not_with_other_images(data: Manifest, tmp
 
     other = trained(data, tmp_path / "other", stop_after=3)
     replace_images(data)
-    with pytest.raises(CheckpointError, match=r"'.*data' has others under the same names\. Restore them"):
+    with pytest.raises(CheckpointError, match=r"'.*data' has others under the same names\. Restore the images"):
         resume_run(other)
     forget_content(other)
     resume_run(other)

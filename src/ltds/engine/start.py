@@ -20,7 +20,13 @@ from ltds.engine.identity import file_checksums
 from ltds.engine.loop import train
 from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.precision import recorded_precision, with_precision
-from ltds.engine.same_images import CONTENT_KEY, image_content, require_same_images
+from ltds.engine.same_data import (
+    CONTENT_KEY,
+    data_checksums,
+    image_content,
+    recorded_checksums,
+    require_same_data,
+)
 from ltds.engine.semantics import semantics_checksum
 from ltds.engine.session import Session
 from ltds.engine.team import team_for
@@ -142,12 +148,14 @@ def _require_same_task(run: RunDirectory, session: Session) -> None:
 def _record_resume(run: RunDirectory, session: Session) -> None:
     """Add to environment.json that the run was resumed, and what had changed: exact repetition depends on it."""
     environment = run.read_environment()
-    require_same_images(run, environment, session.manifest, image_content(session.config, session.manifest))
+    config, manifest = session.config, session.manifest
+    before, checksums = recorded_checksums(environment), data_checksums(config, manifest)
+    require_same_data(run.path, before, checksums, config, manifest)
     _require_same_frozen(run, environment, session)
     now = _environment(session)
     changed = {key: value for key, value in now.items() if value != environment.get(key)}
-    before = environment.get("resumed")
-    environment["resumed"] = [*(before if isinstance(before, list) else []), changed]
+    earlier = environment.get("resumed")
+    environment["resumed"] = [*(earlier if isinstance(earlier, list) else []), changed]
     run.write_environment(environment)
     if session.embeddings is not None:
         replace_if_damaged(run.embeddings_file, session.embeddings)

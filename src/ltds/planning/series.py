@@ -17,11 +17,12 @@ from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, SERIES_FILE, RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve, with_ranks
+from ltds.engine.same_data import data_checksums, require_same_data
 from ltds.engine.start import create_run, refuse_existing, resume_run
-from ltds.planning.series_data import require_same_data, series_data
 
 FORMAT = 1
 ESTIMATES = ("full", "one", "none")
+NEW_SERIES = "or train a new series in another folder."
 
 
 def estimated_domains(estimate: str, held_out: str | None, manifest: Manifest) -> list[str]:
@@ -118,7 +119,7 @@ class RunSeries:
                 name += "_"
             configs[name] = _holding_out(config, domain)
         configs[FINAL_RUN] = _holding_out(config, "")
-        data = series_data(config, manifest)
+        data = data_checksums(config, manifest)
         write_json(path / SERIES_FILE, {"format": FORMAT, "runs": configs, "plan": plan, "data": data})
         return cls(path, configs, plan, data)
 
@@ -170,7 +171,8 @@ class RunSeries:
             say(f"Run {number} of {len(self.configs)}: {run.path}")
             resolved = with_ranks(resolve(config, trust=trust), ranks)
             manifest = manifest or Manifest.read(Path(resolved.data.root))
-            require_same_data(self.path, self.data, resolved, manifest)
+            now = data_checksums(resolved, manifest)
+            require_same_data(self.path, self.data, now, resolved, manifest, remedy=NEW_SERIES)
             if run.exists:
                 resume_run(run, progress, trust=trust or (), ranks=ranks)
                 continue
