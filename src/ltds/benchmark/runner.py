@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ltds.benchmark.cells import GridCell
+from ltds.benchmark.run_cell import fail
 from ltds.benchmark.status import write_index
-from ltds.core.errors import CheckpointError
+from ltds.core.errors import CheckpointError, LtdsError
 from ltds.core.locks import LockedError, locked
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.same_images import image_content, require_same_images
+from ltds.engine.same_data import CONTENT_KEY, image_content, recorded_checksums, require_same_data
 from ltds.engine.shared_data import prepare_shared_data, shared_data_key
 
 
@@ -44,8 +45,9 @@ def run_cells(
     """Train every cell that is not finished, and yield each when it has ended.
 
     A finished cell is never repeated, an interrupted one is resumed from its checkpoint, a failed one is skipped
-    unless `retry_failed`. Images are decoded, and frozen stages computed, once, before the first cell starts. A phase
-    of training that several cells begin with is trained once: these cells come after the one that trains it.
+    unless `retry_failed`. Images are decoded, and frozen stages computed, once, before the first cell starts; cells on
+    images that cannot be used fail. A phase of training that several cells begin with is trained once: these cells come
+    after the one that trains it.
     """
     write_index(out, cells)
     if retry_failed:
@@ -53,8 +55,11 @@ def run_cells(
             cell.run.forget_failure()
     _require_same_images(cells)
     left = [cell for cell in cells if not cell.run.done and cell.run.failure() is None]
-    for config in {shared_data_key(cell.config): cell.config for cell in left}.values():
-        prepare_shared_data(config, Manifest.read(Path(config.data.root)), progress)
+    problems = _prepare(left, progress)
+    for cell, error in problems:
+        fail(cell.run, f"{type(error).__name__}: {error}")
+        yield cell
+    left = [cell for cell in left if cell.run.failure() is None]
     for cell in left:
         cell.keep_plan()
     runs = {cell.run.path for cell in left}
@@ -67,16 +72,32 @@ def run_cells(
         yield from executor.submit(later)
 
 
+def _prepare(cells: Sequence[GridCell], progress: Progress) -> list[tuple[GridCell, LtdsError]]:
+    """Make what cells share on disk. Returns the cells whose data cannot be used; raises if no cell has any other."""
+    errors: dict[str, LtdsError] = {}
+    for key, config in {shared_data_key(cell.config): cell.config for cell in cells}.items():
+        try:
+            prepare_shared_data(config, Manifest.read(Path(config.data.root)), progress)
+        except LtdsError as error:
+            errors[key] = error
+    if errors and all(shared_data_key(cell.config) in errors for cell in cells):
+        raise next(iter(errors.values()))
+    return [(cell, errors[key]) for cell in cells if (key := shared_data_key(cell.config)) in errors]
+
+
 def _require_same_images(cells: Sequence[GridCell]) -> None:
     """Refuse to put runs on other images beside those that are here already: the directory's name does not tell."""
-    opened: dict[str, tuple[Manifest, str | None]] = {}
+    opened: dict[str, tuple[Manifest, dict[str, str]]] = {}
     for cell in cells:
         if cell.run.exists and not cell.config.data.features:
             root = cell.config.data.root
             if root not in opened:
                 manifest = Manifest.read(Path(root))
-                opened[root] = manifest, image_content(cell.config, manifest)
-            require_same_images(cell.run, _environment(cell.run), *opened[root])
+                content = image_content(cell.config, manifest)
+                opened[root] = manifest, {CONTENT_KEY: content} if content else {}
+            manifest, now = opened[root]
+            before = recorded_checksums(_environment(cell.run))
+            require_same_data(cell.run.path, before, now, cell.config, manifest)
 
 
 def _environment(run: RunDirectory) -> dict[str, Any]:

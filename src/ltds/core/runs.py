@@ -206,7 +206,12 @@ class RunDirectory:
 
     def failure(self) -> dict[str, Any] | None:
         """Why the run failed; None where it did not, or was tried again since."""
-        return self._json(self.failed_file) if self.failed_file.is_file() else None
+        if not self.failed_file.is_file():
+            return None
+        try:
+            return self._json(self.failed_file)
+        except CheckpointError:  # that it failed is known all the same
+            return {"error": f"{self.failed_file.name} cannot be read"}
 
     def write_failure(self, failure: dict[str, Any]) -> None:
         write_json(self.failed_file, failure)

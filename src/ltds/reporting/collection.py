@@ -64,7 +64,7 @@ def _directories(paths: Iterable[Path], problems: list[str]) -> Iterator[RunDire
 
 def _search(path: Path, depth: int, problems: list[str]) -> Iterator[RunDirectory]:
     run = RunDirectory(path)
-    if run.exists or run.task_file.is_file() or run.metrics_file.is_file():
+    if any(file.is_file() for file in (run.config_file, run.task_file, run.metrics_file, run.failed_file)):
         yield run
         return
     if depth:

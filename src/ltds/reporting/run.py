@@ -115,6 +115,8 @@ def held_out_name(held_out: str | None) -> str:
 
 def read_run(directory: RunDirectory) -> Run:
     """The run in this directory; a CheckpointError with one sentence if it cannot be reported."""
+    if not directory.done and (failure := directory.failure()) is not None:
+        raise CheckpointError(f"'{directory.path}' is left out because it failed: {failure.get('error', 'unknown')}")
     if not directory.done:
         raise CheckpointError(
             f"'{directory.path}' is left out because it is unfinished. Resume the run to finish it.",

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from command_line import PROGRAM, Command
+from ltds.benchmark.cells import GridCell
+from ltds.benchmark.run_cell import run_cell
+from ltds.benchmark.runner import run_cells
 from ltds.benchmark.status import CellStatus, cell_status, means, read_index, time_left
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, DataError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.engine.start import create_run
 from ltds.evaluation.table import PredictionTable
+from toy import toy_config, write_dataset
 
 
 def options(toy: Manifest, out: Path, epochs: int = 3, methods: str = "agg,dc") -> list[str]:
@@ -57,6 +62,15 @@ def logits(run: RunDirectory) -> np.ndarray:
 
 def steps(run: RunDirectory) -> list[int]:
     return [row["step"] for row in run.read_journal() if row["kind"] == "step"]
+
+
+class Here:
+    """Trains cells in this process, one after the other."""
+
+    def submit(self, cells: Iterable[GridCell]) -> Iterator[GridCell]:
+        for cell in cells:
+            run_cell(cell.run.path, cell.config.to_dict(), threads=1)
+            yield cell
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +161,29 @@ def test_finished_cells_are_not_repeated_and_failures_stop_nobody(
     assert failing.failure() is None
     assert steps(failing) == [1, 2, 3, 4, 5, 6]
     assert agg.done_file.stat().st_mtime_ns == finished
+
+
+def test_a_dataset_that_cannot_be_used_fails_its_own_cells_alone(tmp_path: Path) -> None:
+    good, bad = (write_dataset(tmp_path / name) for name in ("good", "bad"))
+    (bad.root / bad.paths[0]).write_bytes(b"no image")
+    cells = [GridCell(RunDirectory(tmp_path / data.root.name / "run"), toy_config(data), "") for data in (bad, good)]
+    assert list(run_cells(cells, Here(), tmp_path / "out")) == cells
+    assert cells[1].run.done
+    failure = cells[0].run.failure()
+    assert failure is not None
+    assert failure["error"].startswith("DataError: 1 of 138 images")
+    cells[0].run.forget_failure()
+    with pytest.raises(DataError, match=re.escape(bad.paths[0])):
+        list(run_cells(cells, Here(), tmp_path / "out"))  # nothing else is left to train
+    assert cells[0].run.failure() is None
+
+
+def test_a_damaged_record_of_a_failure_is_still_a_failure(toy: Manifest, tmp_path: Path) -> None:
+    cell = GridCell(RunDirectory(tmp_path / "run"), toy_config(toy), "")
+    cell.run.path.mkdir()
+    cell.run.failed_file.write_text("")
+    assert list(run_cells([cell], Here(), tmp_path)) == []
+    assert cell.run.failure() == {"error": "FAILED.json cannot be read"}
 
 
 def test_a_first_phase_is_trained_once_with_the_results_of_training_it_twice(

@@ -44,6 +44,18 @@ def test_an_unfinished_run_is_named_with_the_command_that_finishes_it(make_run, 
     assert found.problems[0] == f"'{unfinished}' is left out because it is unfinished. Resume the run to finish it."
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_run_that_failed_is_named_with_its_error(make_run, runs: Path, begun: bool) -> None:
+    """Also where it failed before its settings were written, as for want of memory."""
+    make_run("agg")
+    failed = make_run("dc") if begun else runs / "dc-0"
+    failed.mkdir(exist_ok=True)
+    (failed / "DONE").unlink(missing_ok=True)
+    (failed / "FAILED.json").write_text('{"error": "MemoryError: no memory"}')
+    found = collect([runs])
+    assert found.problems == (f"'{failed}' is left out because it failed: MemoryError: no memory",)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
