@@ -11,6 +11,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+# Compressed arrays may be so many times longer than their file; beyond that an archive is made to fill the memory.
+LONGEST = 100
+ALWAYS_ALLOWED = 2**28  # bytes: many zeros are small, too, and harm nobody
+
 
 class ArrayFileError(ValueError):
     """A file of arrays that is damaged, or another kind of file."""
@@ -30,6 +34,7 @@ def read_arrays(file: Path) -> dict[str, NDArray[Any]]:
     with file.open("rb") as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
+                _require_plausible(archive, file.stat().st_size)
                 return {member.filename.removesuffix(".npy"): _member(archive, member) for member in archive.infolist()}
         except Exception as error:  # and so does zipfile on a damaged archive
             raise _damaged(error) from error
@@ -39,6 +44,13 @@ def _damaged(error: Exception) -> ArrayFileError:
     if isinstance(error, ArrayFileError):
         return error
     return ArrayFileError(f"{type(error).__name__}: {str(error)[:200]}")
+
+
+def _require_plausible(archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse an archive that claims to unpack to far more than the bytes of its file can hold, before it does."""
+    claimed = sum(member.file_size for member in archive.infolist())
+    if claimed > ALWAYS_ALLOWED + LONGEST * size:
+        raise ArrayFileError(f"{claimed} bytes, compressed into a file of {size}: it would fill the memory")
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:

@@ -5,9 +5,12 @@ Nothing is downloaded and no code of the folder is run.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +47,9 @@ def build_hugging_face(architecture: str, folder: Path | None) -> LibraryNetwork
     transformers = imported("transformers", "hf:FOLDER")
     try:
         content = json.loads(architecture)
-        config = _config(transformers, content["config"])
-        model = transformers.AutoModel.from_config(config, trust_remote_code=False).float()
+        with _offline():
+            config = _config(transformers, content["config"])
+            model = transformers.AutoModel.from_config(config, trust_remote_code=False).float()
         mean, std = content["mean"], content["std"]
         if folder is not None:
             _load(model, folder)
@@ -82,17 +86,41 @@ class _Features(nn.Module):
         return hidden[:, 0] if self.has_class_token else hidden.mean(dim=1)
 
 
+@contextmanager
+def _offline() -> Iterator[None]:
+    """No request leaves the machine: a configuration may name a network of the hub as a part of its own."""
+    constants = importlib.import_module("huggingface_hub.constants")
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
 def _config(transformers: Any, content: dict[str, Any]) -> Any:
     content = {key: value for key, value in content.items() if key not in UNWANTED and not key.startswith("_")}
     if "use_pretrained_backbone" in content:
         content["use_pretrained_backbone"] = False
-    kind = str(content.pop("model_type"))
-    if kind.startswith("timm"):
-        raise ValueError(f"a model of type '{kind}'; name it as timm:NAME instead")
-    config = transformers.AutoConfig.for_model(kind, **content)
+    _refuse_parts(content)
+    config = transformers.AutoConfig.for_model(str(content.pop("model_type")), **content)
+    _refuse_parts(config.to_dict())  # some have them by default
     config = getattr(config, "vision_config", config)  # of a network for images and texts, the part for images
     config._attn_implementation = "eager"
     return config
+
+
+def _refuse_parts(content: Any) -> None:
+    """Refuse networks inside the network that would come from elsewhere. timm has ways of its own to download."""
+    if isinstance(content, dict):
+        kind, part = content.get("model_type"), content.get("backbone")
+        if isinstance(kind, str) and kind.startswith("timm"):
+            raise ValueError(f"a model of type '{kind}'; name it as timm:NAME instead")
+        if isinstance(part, str) or content.get("use_timm_backbone"):
+            raise ValueError(f"a network whose part '{part}' would have to be downloaded; name one without such parts")
+        content = list(content.values())
+    if isinstance(content, list):
+        for value in content:
+            _refuse_parts(value)
 
 
 def _load(model: nn.Module, folder: Path) -> None:

@@ -54,6 +54,16 @@ def test_a_header_larger_than_the_file_is_refused(tmp_path: Path) -> None:
         read_table(tmp_path / "a.npy", names=["x"])
 
 
+def test_an_archive_made_to_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez_compressed(tmp_path / "bomb.npz", a=np.zeros(2**21, dtype=np.uint8))
+    assert read_arrays(tmp_path / "bomb.npz")["a"].shape == (2**21,)
+    monkeypatch.setattr("ltds.core.array_files.ALWAYS_ALLOWED", 2**20)  # as if it were larger
+    with pytest.raises(
+        ArrayFileError, match=r"2097\d+ bytes, compressed into a file of \d{4}: it would fill"
+    ):
+        read_arrays(tmp_path / "bomb.npz")
+
+
 def test_pickles_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(ArrayFileError, match="could run code"):

@@ -21,6 +21,7 @@ from ltds.core.trust import modules_named
 from ltds.data.manifest import Manifest
 from ltds.nn.backbones import BackboneSettings, build_backbone, feature_dim_of
 from ltds.nn.frozen import FrozenNetwork, require_weights
+from ltds.nn.hugging_face import build_hugging_face
 
 VIT = {
     "hidden_size": 16,
@@ -124,6 +125,24 @@ def test_folders_that_cannot_be_used(tmp_path: Path, folder: Path) -> None:
         (bare / "config.json").write_text(json.dumps({"model_type": kind}))
         with pytest.raises(ConfigError, match=part):
             build_backbone(settings(f"hf:{bare}"))
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"model_type": "upernet", "backbone": "someone/beacon"}, "part 'someone/beacon' would have to be downloaded"),
+        ({"model_type": "upernet", "backbone_config": {"model_type": "timm_backbone"}}, "timm:NAME instead"),
+        ({"model_type": "detr"}, "timm:NAME instead"),  # by default
+        ({"model_type": "vitmatte", "deeper": [{"backbone": "someone/beacon"}]}, "would have to be downloaded"),
+    ],
+)
+def test_no_network_is_asked_for_a_part(config: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(host: str, *_: Any, **__: Any) -> None:
+        raise SystemExit(f"{host} was asked for")
+
+    monkeypatch.setattr("socket.getaddrinfo", never)
+    with pytest.raises(ConfigError, match=said):
+        build_hugging_face(json.dumps({"config": config, "mean": [0, 0, 0], "std": [1, 1, 1]}), None)
 
 
 def test_train_with_a_folder_and_use_the_model_without_it(folder: Path, toy: Manifest, tmp_path: Path) -> None:
