@@ -9,6 +9,8 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
+from ltds.core.text import inert
+
 GAP = 6
 COLUMNS = 8
 TEXT = 13
@@ -36,6 +38,7 @@ def draw_captioned(pictures: Sequence[GridPicture], side: int, columns: int = CO
         small = ImageOps.contain(picture.image, (side, side))
         grid.paste(small, (x + (side - small.width) // 2, y + (side - small.height) // 2))
         for line, (text, colour) in enumerate([(picture.title, picture.colour), (picture.remark, "gray")]):
+            text = inert(" ".join(text.split()))  # one line: a name may contain a line break
             font = _font_for(text)
             pen.text((x, y + side + 2 + line * (TEXT + 4)), _shortened(text, font, side), fill=colour, font=font)
     return grid

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,11 @@ def test_torch_export_computes_the_same(toy: Manifest, tmp_path: Path, method: s
     result = model.export(tmp_path / "pt2", to="torch-export", check=images_of(toy))
     assert result.difference <= 1e-5
     assert result.files == ("README.md", "model.json", "model.pt2")
+    with zipfile.ZipFile(tmp_path / "pt2" / "model.pt2") as archive:
+        content = b"".join(archive.read(name) for name in archive.namelist())
+    assert b".py" not in content, "no path of this machine"
+    (example,) = torch.export.load(tmp_path / "pt2" / "model.pt2").example_inputs[0]
+    assert not example.any(), "no image that it was checked with"
 
 
 def test_a_model_directory_says_the_same(toy: Manifest, run: RunDirectory, model: Model, tmp_path: Path) -> None:
