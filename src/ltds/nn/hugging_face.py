@@ -89,7 +89,7 @@ class _Features(nn.Module):
 @contextmanager
 def _offline() -> Iterator[None]:
     """No request leaves the machine: a configuration may name a network of the hub as a part of its own."""
-    constants = importlib.import_module("huggingface_hub.constants")
+    constants: Any = importlib.import_module("huggingface_hub.constants")
     before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
     try:
         yield
