@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +42,15 @@ def test_undefined_is_none() -> None:
     assert agreement({}, {"a": 1}).methods == ()
     same = agreement({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "c": 3})
     assert (same.spearman, same.kendall) == (None, None)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_numbers_of_numpy_are_numbers(kind: type[np.number]) -> None:
+    ours, theirs = {"a": 3, "b": 2, "c": 1}, {"a": 1, "b": 3, "c": 2}
+    of_numpy = [{name: kind(value) for name, value in table.items()} for table in (ours, theirs)]
+    assert agreement(*of_numpy) == agreement(ours, theirs)
+    assert all(type(swap.ours) is float for swap in agreement(*of_numpy).swaps)
+    assert kendall(np.array([3.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0])) == pytest.approx(-1 / 3)
 
 
 def test_a_missing_value_is_refused() -> None:

@@ -91,7 +91,7 @@ def _values(table: Mapping[str, float], methods: Sequence[str]) -> list[float]:
                 f"Expected the value of '{name}' to be a finite number, but got {table[name]}. "
                 "Leave methods without a value out of the table."
             )
-    return [table[name] for name in methods]
+    return [float(table[name]) for name in methods]
 
 
 def _centred(values: Sequence[float]) -> list[float]:
@@ -100,4 +100,4 @@ def _centred(values: Sequence[float]) -> list[float]:
 
 
 def _sign(value: float) -> int:
-    return (value > 0) - (value < 0)
+    return int(value > 0) - int(value < 0)  # NumPy's booleans have no minus
