@@ -164,7 +164,7 @@ def most_confident_mistakes(judged: Sequence[JudgedImage], count: int, same: int
     """The surest wrong answers, at most `same` with the same true and predicted class. "unknown" for a known class is
     no answer, so it is not among them.
     """
-    wrong = [one for one in judged if (one.best != one.truth if one.known else not one.unknown)]
+    wrong = [one for one in judged if not one.unknown and one.best != one.truth]
     taken: dict[tuple[str, str], int] = {}
     chosen: list[JudgedImage] = []
     for one in sorted(wrong, key=lambda one: (-one.confidence, one.path)):

@@ -91,6 +91,11 @@ def test_the_surest_mistakes_come_first_and_at_most_two_of_a_kind() -> None:
     ]
 
 
+def test_unknown_for_a_known_class_is_no_confident_mistake() -> None:
+    judged = [*images(5, "cat", "dog", label="unknown"), *images(1, "fox", "dog")]
+    assert [one.truth for one in most_confident_mistakes(judged, 18, 2)] == ["fox"]
+
+
 def test_the_page_escapes_names_and_shows_pictures(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     for i in range(40):
