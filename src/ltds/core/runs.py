@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import tomli_w
 
@@ -180,18 +180,10 @@ class RunDirectory:
         """Steps done so far, seconds of the last one, and seconds since it was written; reads only the file's end."""
         try:
             with self.journal_file.open("rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
-                lines = file.read().splitlines()
-                age = now - os.fstat(file.fileno()).st_mtime
+                step, seconds = _last_step(file)
+                return step, seconds, now - os.fstat(file.fileno()).st_mtime
         except OSError:
             return 0, 0.0, now - self.config_file.stat().st_mtime
-        for line in reversed(lines):
-            try:
-                row = json.loads(line)
-                return int(row["step"]), float(row.get("seconds", 0.0)), age
-            except (ValueError, LookupError, TypeError, RecursionError):
-                continue
-        return 0, 0.0, age
 
     def seconds(self, since: float = 0.0) -> float:
         """Wall-clock seconds from the run's start to its end, interruptions included.
@@ -290,3 +282,22 @@ class RunDirectory:
         if not isinstance(value, dict):
             raise CheckpointError(f"Expected '{file}' to hold a JSON object, but got a {type(value).__name__}.")
         return value
+
+
+def _last_step(file: BinaryIO) -> tuple[int, float]:
+    """Step and seconds in the last whole line of a journal; zeros where there is none.
+
+    Reads further back until it finds one: a line with a number for each pair of many domains is long.
+    """
+    size, end = os.fstat(file.fileno()).st_size, 4096
+    while True:
+        file.seek(max(0, size - end))
+        for line in reversed(file.read().splitlines()):
+            try:
+                row = json.loads(line)
+                return int(row["step"]), float(row.get("seconds", 0.0))
+            except (ValueError, LookupError, TypeError, RecursionError):
+                continue
+        if end >= size:
+            return 0, 0.0
+        end *= 4

@@ -152,6 +152,13 @@ def test_a_journal_cut_off_by_a_crash_is_read_up_to_there(tmp_path: Path) -> Non
     assert run.read_journal() == [{"step": 1}, {"step": 2}]
 
 
+@pytest.mark.parametrize("length", [10, 5_000, 50_000])
+def test_the_last_line_of_a_journal_may_be_long(length: int, tmp_path: Path) -> None:
+    run, distances = RunDirectory(tmp_path), ", ".join(["0.5"] * (length // 5))
+    run.journal_file.write_text(f'{{"step": 6, "seconds": 1.0}}\n{{"step": 7, "distances": [{distances}]}}\n{{"st')
+    assert run.last_line(0.0)[:2] == (7, 0.0)
+
+
 def test_names_are_found_in_the_dict_or_imported() -> None:
     assert find("thing", "a", {"a": 1}) == 1
     assert find_or_import("thing", "a", {"a": 1}) == 1
