@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from dataclasses import replace
 
 import torch
 
+from ltds.core.errors import LtdsWarning
 from ltds.core.progress import SILENT, Advance, Progress
 from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
@@ -162,6 +164,15 @@ def _keep_window(
             estimate_statistics(session, scheduled, progress)
             _keep_weights(session, run, replace(state, best_step=state.step), scheduled)
     journal.window(state.step, found)
+    if not found and session.ranks.first:
+        warnings.warn(
+            f"SWAD found no window of epochs in the phase '{scheduled.phase.name}', so that no weights of it were "
+            "averaged: after no epoch was the validation loss the lowest of averaging.start_patience="
+            f"{session.config.averaging.start_patience} epochs, itself first. The weights with the best validation "
+            "accuracy are kept. Lower averaging.start_patience, train longer, or use averaging.name=ema.",
+            LtdsWarning,
+            stacklevel=2,
+        )
 
 
 def _keep_weights(session: Session, run: RunDirectory, state: TrainState, scheduled: ScheduledPhase) -> None:

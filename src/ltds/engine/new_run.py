@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ltds.core.config import parse
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, expected
 from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
@@ -28,6 +28,20 @@ def check_new_run(config: RunConfig) -> None:
             "Expected schedule.keep=best with averaging.name=swad, which keeps the mean over a window of steps, but "
             "got 'last'. Leave schedule.keep out, or use averaging.name=ema."
         )
+    _require_room_for_a_window(config)
+
+
+def _require_room_for_a_window(config: RunConfig) -> None:
+    """Refuse SWAD in a run that is too short for it: no weights would be averaged."""
+    epochs, patience = config.schedule.epochs, config.averaging.start_patience
+    if config.averaging.name == "swad" and epochs < patience:
+        remedy = (
+            "averaging.name=swad looks at so many epochs before its window starts, so that nothing would be averaged. "
+            "Set more schedule.epochs (each with fewer schedule.steps_per_epoch, for a run of the same length), set "
+            f"averaging.start_patience={epochs}, or use averaging.name=ema."
+        )
+        rule = f"at most the number of epochs (schedule.epochs={epochs})"
+        raise ConfigError(expected("averaging.start_patience", rule, patience, remedy))
 
 
 def check_new_run_on(manifest: Manifest, config: RunConfig) -> None:

@@ -58,6 +58,7 @@ def begin_run(
             "will always name a class, unless you give a threshold when you use it."
         )
     plan, config = _plan(manifest, given, settled, domains, budget, progress, say)
+    check_new_run(config)  # of a length that the plan chose
     check_new_run_on(manifest, config)
     _say_plan(plan, given, len(domains) + 1, say)
     if line := recipe_line(manifest, (given, config)):

@@ -34,6 +34,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"averaging": "swad", "schedule": {"keep": "last"}},
         r"Expected schedule\.keep=best with averaging\.name=swad, .* but got 'last'",
     ),
+    "too few epochs for swad": (
+        {"averaging": "swad", "schedule": {"epochs": 2}},
+        r"start_patience to be at most the number of epochs \(schedule\.epochs=2\), but got 3\. .* averaging\.name=ema",
+    ),
     "frozen stages mixed": (
         {
             "method": {"mixstyle": {"p": 0.5, "stages": [1]}},

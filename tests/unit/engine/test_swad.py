@@ -13,19 +13,19 @@ from safetensors.torch import load_file
 from swad_reference import mean_of, window
 from torch import nn
 
-from ltds.core.errors import ConfigError, DataError
+from ltds.core.errors import ConfigError, DataError, LtdsWarning
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 from ltds.engine.assemble import assemble
+from ltds.engine.loop import train
 from ltds.engine.settings import AveragingSettings
-from ltds.engine.start import create_run
 from ltds.engine.swad import WeightWindow, validation_loss
 from ltds.evaluation.choices import MODEL_RULE, WINDOW_RULE
 from ltds.evaluation.run_metrics import evaluate
 from ltds.evaluation.table import PredictionTable
 from resuming import stop_and_resume
-from toy import toy_config
+from toy import recorded, toy_config, toy_session
 
 STEPS = 3
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")  # of BatchNorm
@@ -144,11 +144,13 @@ def test_a_run_that_stopped_after_its_window_resumes_bit_for_bit(toy: Manifest, 
     assert stopped.average.ended
 
 
+@pytest.mark.filterwarnings("ignore:SWAD found no window:ltds.core.errors.LtdsWarning")
 @pytest.mark.parametrize(("start_patience", "found"), [(1, True), (50, False)])
 def test_metrics_say_which_weights_were_kept(toy: Manifest, tmp_path: Path, start_patience: int, found: bool) -> None:
     averaging = {"name": "swad", "start_patience": start_patience}
-    run = RunDirectory(tmp_path / "run")
-    create_run(run, toy_config(toy, "agg", averaging=averaging, schedule={"epochs": 2, "steps_per_epoch": 2}), toy)
+    session = toy_session(toy, "agg", averaging=averaging, schedule={"epochs": 2, "steps_per_epoch": 2})
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
     journal = run.read_journal()
     assert journal[-1] == {"kind": "window", "step": 4, "found": found}
     best = [row for row in journal if row["kind"] == "validation" and row["best"]][-1]
@@ -159,6 +161,16 @@ def test_metrics_say_which_weights_were_kept(toy: Manifest, tmp_path: Path, star
     run.journal_file.write_text("".join(json.dumps(row) + "\n" for row in journal[:-1]))  # as older runs wrote it
     unsure = {"rule": f"{WINDOW_RULE}; if it found none: {MODEL_RULE}", "step": None, "validation_accuracy": None}
     assert evaluate(run)["choices"]["model"] == {**unsure, "split": "val"}
+
+
+def test_a_phase_without_a_window_is_named(toy: Manifest, tmp_path: Path) -> None:
+    """The last phase of crt is a tenth of the run: one epoch, too few for its own window."""
+    averaging = {"name": "swad", "start_patience": 2, "tolerance": 9.0}
+    session = toy_session(toy, "crt", averaging=averaging, optimizer={"lr": 0.5})  # the loss rises in the second epoch
+    with pytest.warns(LtdsWarning, match=r"SWAD found no window .* 'classifier', .*start_patience=2 epochs") as said:
+        train(session, run := recorded(session, tmp_path / "run"))
+    assert len(said) == 1
+    assert [row["found"] for row in run.read_journal() if row["kind"] == "window"] == [True, False]
 
 
 def test_settings_of_the_other_kind_of_average_are_refused(toy: Manifest) -> None:

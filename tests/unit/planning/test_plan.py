@@ -222,6 +222,13 @@ def test_a_run_with_one_setting_of_the_averaging_has_the_planned_rest(photos: Pa
         ltds.train("photos", held_out="night", method="agg", settings={**settings, "averaging.name": "swad"})
 
 
+def test_a_planned_run_too_short_for_swad_is_refused_before_anything_is_written(photos: Path) -> None:
+    settings = {**TINY, "schedule.steps_per_epoch": 1000, "averaging.name": "swad"}
+    with pytest.raises(ConfigError, match=r"start_patience to be at most the number of epochs \(schedule\.epochs=1\)"):
+        ltds.train("photos", method="agg", settings=settings, out="run", estimate="full")
+    assert not Path("run").exists()
+
+
 def test_settings_of_the_method_never_contradict_the_user() -> None:
     assert choose.choose_method_settings("ltds", {}, "features") == {
         "method.inner_lr": 0.01,
