@@ -40,6 +40,7 @@ def collect(paths: Iterable[Path | str]) -> Collection:
             problems.append(str(error))
     if not runs:
         raise DataError(_no_runs(given, problems))
+    problems += [run.problem for run in runs if run.problem]
     datasets, notes = group_runs(runs)
     return Collection(tuple(runs), (*problems, *notes, *_versions(runs), *_trained_test_images(datasets)), datasets)
 

@@ -24,7 +24,7 @@ from ltds.reporting.used_files import EMBEDDINGS, used_files
 
 @dataclass(frozen=True)
 class Run:
-    """A finished, evaluated run."""
+    """A finished, evaluated run. `problem`: a sentence, if a comparison with it is less reliable."""
 
     directory: RunDirectory
     method: str
@@ -34,6 +34,7 @@ class Run:
     metrics: RunMetrics
     environment: dict[str, Any]
     journal_lines: int = STEPS  # of each kind that are read
+    problem: str = ""
 
     @cached_property
     def journal(self) -> tuple[dict[str, Any], ...]:
@@ -130,15 +131,20 @@ def read_run(directory: RunDirectory) -> Run:
         raise CheckpointError(
             f"'{directory.path}' is left out because its config.toml and task.json cannot be read: {reason}"
         ) from error
-    return Run(directory, method, seed, task, config, read_metrics(directory, task), _environment(directory))
+    environment, problem = _environment(directory)
+    return Run(directory, method, seed, task, config, read_metrics(directory, task), environment, problem=problem)
 
 
-def _environment(directory: RunDirectory) -> dict[str, Any]:
-    """environment.json; empty if it cannot be read, because a report does not depend on it."""
+def _environment(directory: RunDirectory) -> tuple[dict[str, Any], str]:
+    """environment.json; if it cannot be read, nothing and what this means: the numbers do not depend on it."""
     try:
-        return directory.read_environment()
+        return directory.read_environment(), ""
     except ValueError:
-        return {}
+        return {}, (
+            f"'{directory.environment_file}' cannot be read: whether this run was trained on the same images as the "
+            "others, in the same precision and with as many ranks, is not known. Restore the file, or train the run "
+            "again."
+        )
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -183,6 +183,21 @@ def test_datasets_of_one_name_but_other_images_stand_apart(make_run, runs: Path)
     assert [run.seed for run in second.rows["agg"]] == [2]
 
 
+@pytest.mark.parametrize("damage", ["missing", "{broken", "[]", "\udcff"])
+def test_without_its_environment_nobody_knows_the_images_of_a_run(make_run, runs: Path, damage: str) -> None:
+    for seed, data in enumerate("ab"):
+        run = RunDirectory(make_run("agg", seed=seed))
+        run.write_environment({**run.read_environment(), "data": data})
+    file = run.environment_file
+    file.unlink() if damage == "missing" else file.write_bytes(damage.encode(errors="surrogateescape"))
+    found = collect([runs])
+    assert len(found.datasets) == 1
+    assert found.problems == (
+        f"'{file}' cannot be read: whether this run was trained on the same images as the others, in the same "
+        "precision and with as many ranks, is not known. Restore the file, or train the run again.",
+    )
+
+
 def test_datasets_stand_apart(make_run, runs: Path) -> None:
     make_run("agg", dataset="one")
     make_run("agg", dataset="two")
