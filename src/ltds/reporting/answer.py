@@ -18,7 +18,7 @@ from ltds.reporting.paired_runs import (
     pairs_needed,
     values_of,
 )
-from ltds.reporting.result_table import AVERAGE, Column, TableCell, cell_of, detail_group
+from ltds.reporting.result_table import Column, TableCell, average_of, cell_of, detail_group
 
 ACC_U = METRICS["acc_u"]
 DETAILED = 2  # methods that are named with their numbers; the table has the numbers of all
@@ -71,8 +71,9 @@ def answer(dataset: Dataset) -> Answer:
 
 def _answer(dataset: Dataset) -> Answer:
     group = detail_group(dataset)
-    domains = dataset.held_out_only if group == AVERAGE else (group,)
-    place = f"on average over {len(domains)} held-out domains" if group == AVERAGE else f"on {group}"
+    averaged = group == average_of(dataset)
+    domains = dataset.held_out_only if averaged else (group,)
+    place = f"on average over {len(domains)} held-out domains" if averaged else f"on {group}"
     where = place + _image_count(dataset, domains)
     cells = {label: cell_of(dataset, label, Column(group, ACC_U)) for label in dataset.rows}
     means = {label: cell.mean for label, cell in cells.items() if cell.mean is not None}

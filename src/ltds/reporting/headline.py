@@ -9,7 +9,7 @@ from ltds.reporting.dataset import Dataset
 from ltds.reporting.domain_accuracy import source_accuracy
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.result_table import AVERAGE, Column, TableCell, cell_of, detail_group
+from ltds.reporting.result_table import Column, TableCell, average_of, cell_of, detail_group
 from ltds.reporting.unseen_scores import unknown_shares
 
 
@@ -37,9 +37,10 @@ def headline(context: FigureContext) -> Headline:
     cell = cell_of(dataset, leader, column)
     if cell.mean is None:
         return _without_held_out(dataset)
-    where = "On domains that it has never seen" if group == AVERAGE else f"On {group}, a domain that it has never seen"
+    averaged = group == average_of(dataset)
+    where = "On domains that it has never seen" if averaged else f"On {group}, a domain that it has never seen"
     main = f"{where}, {_subject(dataset, leader, column)} is right for {cell.mean:.0f} of 100 images{_basis(cell)}."
-    more = [_per_domain(dataset, leader)] if group == AVERAGE else []
+    more = [_per_domain(dataset, leader)] if averaged else []
     seen = source_accuracy(dataset, leader)
     if seen is not None:
         more.append(

@@ -13,10 +13,10 @@ from ltds.reporting.cost import Cost, any_cost, cost_of
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import MAIN, METRICS, UNEVEN_MAIN, Metric
 from ltds.reporting.open_names import informed_rows, marked
-from ltds.reporting.run import Run
+from ltds.reporting.run import Run, apart_from
 from ltds.reporting.sample_size import Sample, is_uneven, over_domains, sample_of
 
-AVERAGE = "Average"
+AVERAGE = "Average"  # see `average_of`
 MISSING = "\u2013"  # an en dash
 TOO_FEW = "\u2021"  # a double dagger
 Mark = Literal["", "best", "second"]
@@ -101,8 +101,7 @@ def main_metrics(dataset: Dataset) -> tuple[Metric, ...]:
 
 def main_table(dataset: Dataset) -> ResultTable:
     """The paper's table: Acc-U, Acc and H (oracle) of each held-out domain, then their averages; then the cost."""
-    averaged = (AVERAGE,) if len(dataset.held_out_only) > 1 else ()
-    columns = [Column(group, metric) for group in (*dataset.held_out, *averaged) for metric in main_metrics(dataset)]
+    columns = [Column(group, metric) for group in groups_of(dataset) for metric in main_metrics(dataset)]
     costs = tuple(cost_of(runs) for runs in dataset.rows.values())
     return replace(_table(dataset, dataset.name, columns), costs=costs if any(map(any_cost, costs)) else ())
 
@@ -114,16 +113,26 @@ def detail_table(dataset: Dataset) -> ResultTable:
     return _table(dataset, f"{dataset.name}: details", columns)
 
 
+def average_of(dataset: Dataset) -> str:
+    """What the average over the held-out domains is called: none of the domains has this name."""
+    return apart_from(dataset.domains, AVERAGE)
+
+
+def groups_of(dataset: Dataset) -> tuple[str, ...]:
+    """The held-out domains, and the average if there are several."""
+    return (*dataset.held_out, *([average_of(dataset)] if len(dataset.held_out_only) > 1 else []))
+
+
 def detail_group(dataset: Dataset) -> str:
     """What a single number of a method refers to: the average, or the only domain."""
-    return AVERAGE if len(dataset.held_out_only) > 1 else (dataset.held_out_only or dataset.held_out)[0]
+    return average_of(dataset) if len(dataset.held_out_only) > 1 else (dataset.held_out_only or dataset.held_out)[0]
 
 
 @lru_cache(maxsize=8192)
 def cell_of(dataset: Dataset, label: str, column: Column) -> TableCell:
     """The cell of one row. An average uses only seeds that have a run for every held-out domain."""
     values = by_seed(dataset.rows[label], column.metric)
-    if column.group != AVERAGE:
+    if column.group != average_of(dataset):
         made = cell(seeds[column.group] for seeds in values.values() if column.group in seeds)
         found = _sample(dataset.rows[label], column, made.mean)
         return replace(made, sample=found[1] if found else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import statistics
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -78,7 +79,8 @@ class Run:
 
     @property
     def held_out(self) -> str:
-        return held_out_name(self.task.held_out)
+        """The name of the held-out domain, or words for a model that was trained on all domains."""
+        return apart_from(self.task.domains, "none held out") if self.task.held_out is None else self.task.held_out
 
     @property
     def knows_open_names(self) -> bool:
@@ -109,9 +111,11 @@ class Run:
         return {f"run.{name}": value for name, value in made.items()}
 
 
-def held_out_name(held_out: str | None) -> str:
-    """The name of the held-out domain, or words for a model that was trained on all domains."""
-    return "none held out" if held_out is None else held_out
+def apart_from(domains: Collection[str], words: str) -> str:
+    """Words that stand where others are domains; in brackets where a domain is called so."""
+    while words in domains:
+        words = f"({words})"
+    return words
 
 
 def read_run(directory: RunDirectory) -> Run:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ltds.reporting.answer import answer
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.formats.csv_table import csv_table
+from ltds.reporting.formats.json_record import report_record
 from ltds.reporting.formats.latex import latex_table, latex_text
 from ltds.reporting.formats.markdown import markdown_table, markdown_text
 from ltds.reporting.formats.terminal import terminal_rows
@@ -86,6 +88,39 @@ def test_one_held_out_domain_needs_no_average_and_none_held_out_has_no_acc_u(mak
     assert table.groups == [("none held out", 2)]
     assert [column.metric.key for column in table.columns] == ["acc", "h_oracle"]
     assert [c.text() for c in table.rows[0][1]] == ["50.0†", "40.0†"]
+
+
+def rename_domain(runs: Path, old: str, new: str) -> None:
+    for file in [*runs.rglob("*.json"), *runs.rglob("*.toml")]:
+        file.write_text(file.read_text().replace(f'"{old}"', f'"{new}"'))
+
+
+def test_a_domain_called_average_is_not_the_average(make_run, runs: Path) -> None:
+    make_run("agg", "photo", acc_u=0.4)
+    make_run("agg", "sketch", acc_u=0.2)
+    rename_domain(runs, "sketch", "Average")
+    found = collect([runs])
+    table = main_table(found.datasets[0])
+    assert table.groups == [("photo", 3), ("Average", 3), ("(Average)", 3)]
+    assert [c.mean for c in table.rows[0][1][::3]] == pytest.approx([40, 20, 30])
+    assert detail_table(found.datasets[0]).groups[0][0] == "(Average)"
+    lines = [line for line in csv.DictReader(io.StringIO(csv_table(found))) if line["metric"] == "acc_u"]
+    assert [(line["held_out"], float(line["mean_percent"])) for line in lines] == [
+        ("photo", 40), ("Average", 20), ("(Average)", 30)
+    ]  # fmt: skip
+    cells = [cell for cell in report_record(found)["datasets"][0]["cells"] if cell["metric"] == "acc_u"]
+    assert [(cell["held_out"], len(cell["runs"])) for cell in cells] == [("photo", 1), ("Average", 1), ("(Average)", 2)]
+    assert "on average over 2 held-out domains" in answer(found.datasets[0]).verdict
+
+
+def test_a_domain_called_none_held_out_is_one(make_run, runs: Path) -> None:
+    make_run("agg", "sketch", acc_u=0.2)
+    make_run("agg", None, acc_u=None)
+    rename_domain(runs, "sketch", "none held out")
+    (dataset,) = collect([runs]).datasets
+    assert dataset.held_out == ("none held out", "(none held out)")
+    assert dataset.held_out_only == ("none held out",)
+    assert [name for name, _ in main_table(dataset).groups] == ["none held out", "(none held out)"]
 
 
 def marks(means: list[float | None], higher: bool = True, seeds: int = 2) -> list[str]:

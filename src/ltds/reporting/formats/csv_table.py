@@ -9,10 +9,9 @@ from ltds.core.text import FORMULA_STARTS
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison import ComparisonRow, comparisons
 from ltds.reporting.cost import cost_of
-from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.paper.matching import printed_value
-from ltds.reporting.result_table import AVERAGE, Column, TableCell, cell_of
+from ltds.reporting.result_table import Column, TableCell, cell_of, groups_of
 
 NAMES = ("dataset", "method", "held_out", "metric")
 NUMBERS = ("mean_percent", "std_percent", "seeds", "low_percent", "high_percent", "printed_percent")
@@ -57,11 +56,6 @@ def csv_table(collection: Collection, reference: str | None = None) -> str:
                 rest = map(_plain, (*_sample(cell), *against, cost.parameters, cost.seconds, informed))
                 writer.writerow([*map(_csv_text, names), *map(_percent, numbers), *rest])
     return out.getvalue()
-
-
-def groups_of(dataset: Dataset) -> tuple[str, ...]:
-    """The held-out domains, and the average if there are several."""
-    return (*dataset.held_out, *([AVERAGE] if len(dataset.held_out_only) > 1 else []))
 
 
 def _sample(cell: TableCell) -> tuple[str | float | None, ...]:

@@ -13,11 +13,10 @@ from ltds.reporting.collection import Collection
 from ltds.reporting.comparison import Comparison, comparisons, reference_of
 from ltds.reporting.cost import cost_of
 from ltds.reporting.dataset import Dataset
-from ltds.reporting.formats.csv_table import groups_of
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.open_names import informed_rows
 from ltds.reporting.paper.matching import paper_table, printed_value
-from ltds.reporting.result_table import AVERAGE, Column, cell_of
+from ltds.reporting.result_table import Column, average_of, cell_of, groups_of
 from ltds.reporting.run import Run
 
 
@@ -83,7 +82,7 @@ def _cells(dataset: Dataset) -> Iterator[dict[str, Any]]:
 def _behind(dataset: Dataset, runs: tuple[Run, ...], group: str, metric: str) -> list[Run]:
     """The runs that a cell is the mean of: an average uses the seeds that have every held-out domain."""
     having = [run for run in runs if run.metrics.summary.get(metric) is not None]
-    if group != AVERAGE:
+    if group != average_of(dataset):
         return [run for run in having if run.held_out == group]
     pairs = {(run.seed, run.held_out) for run in having}
     complete = {run.seed for run in having if all((run.seed, d) in pairs for d in dataset.held_out_only)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ltds.reporting.dataset import Dataset
-from ltds.reporting.paper.tables import METRIC_KEYS, paper_preset, preset_averages, rows
-from ltds.reporting.result_table import AVERAGE, Column
+from ltds.reporting.paper.tables import AVERAGE, METRIC_KEYS, paper_preset, preset_averages, rows
+from ltds.reporting.result_table import Column, average_of
 
 # Name of a dataset -> the table with results on it. PACS-ODG is one dataset for each order of its sources.
 # The name is enough: builders give a different name to a dataset built with other settings or lists.
@@ -22,7 +22,7 @@ def printed_value(dataset: Dataset, label: str, column: Column) -> float | None:
         return None
     preset = paper_preset(dataset.rows[label][0].method)
     numbers = [n for n in rows(table) if n.held_out != AVERAGE]
-    if column.group == AVERAGE:
+    if column.group == average_of(dataset):
         same = {_domain(n.held_out) for n in numbers} == {_domain(name) for name in dataset.held_out_only}
         return preset_averages(table, metric).get(preset) if same else None
     wanted = (preset, metric, _domain(column.group))
