@@ -143,10 +143,23 @@ def _distinct(cells: Iterable[GridCell]) -> list[GridCell]:
         if first.variant != cell.variant:
             raise ConfigError(
                 f"Expected variants that differ in what decides a run, but '{first.variant}' and '{cell.variant}' are "
-                "the same run. Settings that say how a run is computed (device, threads, ranks, sync_batchnorm, ...) "
-                "do not count: train such variants in different folders."
+                f"the same run. {_why_the_same(first, cell)}"
             )
     return list(distinct.values())
+
+
+def _why_the_same(first: GridCell, second: GridCell) -> str:
+    """What does not count in the difference of two variants, and what to do."""
+    roots = [cell.config.data.root for cell in (first, second)]
+    if roots[0] != roots[1]:
+        return (
+            f"Datasets are told apart by their manifest only, not by the content of their images, and '{roots[0]}' and "
+            f"'{roots[1]}' have the same one: make a benchmark of each, in a folder of its own."
+        )
+    return (
+        "Settings that say how a run is computed (device, threads, ranks, sync_batchnorm, ...) do not count: train "
+        "such variants in different folders."
+    )
 
 
 def _with_first_phases(cells: Sequence[GridCell]) -> list[GridCell]:

@@ -97,6 +97,17 @@ def test_variants_that_are_the_same_run_are_a_mistake(
         cells(toy, tmp_path, seeds=[0], held_out=["wax"], variants={"a": first, "b": second})
 
 
+def test_datasets_with_one_manifest_are_named_as_the_reason(toy: Manifest, tmp_path: Path) -> None:
+    """Two renderings of the same images: their manifests have the same rows."""
+    datasets = {name: replace(toy, root=tmp_path / name) for name in ("plain", "other")}
+    variants = {"a": {"data": {"root": "plain"}}, "b": {"data": {"root": "other"}}}
+    grid = parse(Grid, {"data": "toy", "methods": ["agg"], "settings": SMALL, "seeds": [0], "variants": variants})
+    message = r"'a' and 'b' are the same run\. .* by their manifest only, .*/plain' and '.*/other' have the same one"
+    with pytest.raises(ConfigError, match=message) as error:
+        cells_of(grid, tmp_path, datasets.__getitem__)
+    assert "threads" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("where", "settings", "instead"),
     [
