@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import shlex
 import statistics
@@ -101,11 +102,15 @@ class Run:
         return {k: v for k, v in shared.items() if not as_before(k, v)} | used_files(given, self.environment)
 
     def _numerics(self) -> dict[str, Any]:
-        """The settings of [run] that change results, as the run was made: precision "auto", torchrun's ranks."""
+        """The settings of [run] that change results, as the run was made: precision "auto", torchrun's ranks.
+
+        Ranks are a text such as "1, then 2" where the run was resumed with another number.
+        """
         asked = self.config["run"]
         made = {
             name: self.environment.get(name) or asked.get(name, ADDED[f"run.{name}"]) for name in ("precision", "ranks")
         }
+        made["ranks"] = _in_turn(made["ranks"], self.environment.get("resumed"))
         several = made["ranks"] != 1  # with one rank, sync_batchnorm has no effect
         made["sync_batchnorm"] = several and asked.get("sync_batchnorm", False)
         return {f"run.{name}": value for name, value in made.items()}
@@ -149,6 +154,14 @@ def _environment(directory: RunDirectory) -> tuple[dict[str, Any], str]:
             "others, in the same precision and with as many ranks, is not known. Restore the file, or train the run "
             "again."
         )
+
+
+def _in_turn(ranks: Any, resumed: Any) -> Any:
+    """The number of ranks, or all of them in turn. An entry of `resumed` has those that were not as at the start."""
+    entries = resumed if isinstance(resumed, list) else []
+    later = [entry.get("ranks", ranks) for entry in entries if isinstance(entry, dict)]
+    turns = [number for number, _ in itertools.groupby([ranks, *later])]
+    return ranks if len(turns) == 1 else ", then ".join(map(str, turns))
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -273,6 +274,19 @@ def test_rows_differ_in_what_was_used_and_not_in_what_was_asked_for(make_run, ru
     assert {label: [member.seed for member in members] for label, members in rows.items()} == {
         "agg (run.precision='float32', run.ranks=1)": [0, 2],
         "agg (run.precision='bfloat16', run.ranks=2)": [1],
+    }
+
+
+def test_a_run_resumed_with_another_number_of_ranks_is_another_row(make_run, runs: Path) -> None:
+    """An entry of "resumed" names what differs from the start."""
+    resumed: list[Any] = [[], [{"torch": "2.7"}], [{"ranks": 2}, {"ranks": 2}, {}], 7]
+    for seed, entries in enumerate(resumed):
+        run = RunDirectory(make_run("agg", seed=seed))
+        run.write_environment({**run.read_environment(), "ranks": 1, "resumed": entries})
+    rows = collect([runs]).datasets[0].rows
+    assert {label: [member.seed for member in members] for label, members in rows.items()} == {
+        "agg (run.ranks=1)": [0, 1, 3],
+        "agg (run.ranks='1, then 2, then 1')": [2],
     }
 
 
