@@ -21,6 +21,8 @@ from ltds.engine.training_index import NearestImage, TrainingIndex
 MOST_PICTURES = 200  # on one sheet
 SIDE = 128
 _MARK = ("Software", "ltds predict")  # a text in the PNG files of sheets
+_COLUMNS = ("image", "label", "unknown", "confidence", "score")  # the first ones of a table
+_KEYS = {*_COLUMNS, "classes"}  # of a line of JSON, at least
 
 
 def check_output(file: Path) -> None:
@@ -33,14 +35,46 @@ def check_output(file: Path) -> None:
     if file.suffix.lower() not in WRITERS:
         remedy = "Choose the ending by what you need: a table, a line of JSON for each image, or a picture."
         raise DataError(expected(f"'{file}'", "a file .csv, .jsonl or .png", f"'{file.suffix}'", remedy))
-    if file.suffix.lower() == ".png" and file.is_file() and not _is_sheet(file):
-        got, remedy = "another picture, which would be lost", "Choose another name, or delete that file."
-        raise DataError(expected(f"'{file}'", "a new file, or a sheet of predictions", got, remedy))
+    _refuse_to_replace(file)
     require_writable(file.parent)
 
 
+def _refuse_to_replace(file: Path) -> None:
+    """Raise unless `write_predictions` wrote what is there: an output typed as *.png or *.csv names a user's file."""
+    if not file.is_file() or not file.stat().st_size:
+        return
+    rule, got, is_ours = {
+        ".csv": ("a table of predictions", "another table", _is_table),
+        ".jsonl": ("lines of predictions", "other lines", _is_lines),
+        ".png": ("a sheet of predictions", "another picture", _is_sheet),
+    }[file.suffix.lower()]
+    if not is_ours(file):
+        remedy = "Choose another name, or delete that file."
+        raise DataError(expected(f"'{file}'", f"a new file, or {rule}", f"{got}, which would be lost", remedy))
+
+
+def _is_table(file: Path) -> bool:
+    return _first_line(file).rstrip("\n").split(",")[: len(_COLUMNS)] == list(_COLUMNS)
+
+
+def _is_lines(file: Path) -> bool:
+    try:
+        first = json.loads(_first_line(file))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and first.keys() >= _KEYS
+
+
+def _first_line(file: Path) -> str:
+    """The first line, "" where it cannot be read."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            return stream.readline()
+    except OSError:
+        return ""
+
+
 def _is_sheet(file: Path) -> bool:
-    """Whether `write_predictions` wrote this picture. An output typed as *.png names one of the user's images."""
     try:
         with Image.open(file, formats=["PNG"]) as picture:
             return bool(picture.info.get(_MARK[0]) == _MARK[1])
@@ -64,7 +98,7 @@ def _write_csv(predictions: FilePredictions, file: Path, index: TrainingIndex | 
     columns = ["name"] if named else []
     columns += [f"{name}_{i}" for i in range(1, most + 1) for name in ("class", "probability")]
     columns += [f"nearest_{i}_{name}" for i in range(1, near + 1) for name in _NEAREST]
-    rows: list[list[Any]] = [["image", "label", "unknown", "confidence", "score", *columns]]
+    rows: list[list[Any]] = [[*_COLUMNS, *columns]]
     for row in predictions.predicted:
         answer = row.answer
         classes: list[Any] = [answer.name] if named else []

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
 import ltds
 from ltds.core.errors import DataError
@@ -23,7 +24,7 @@ from ltds.engine.model import ImagePrediction
 from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.engine.training_index import NearestImage
-from ltds.engine.write_predictions import write_predictions
+from ltds.engine.write_predictions import check_output, write_predictions
 from toy import recorded, toy_session
 
 
@@ -78,6 +79,43 @@ def test_a_class_called_unknown_is_told_from_the_answer_unknown(tmp_path: Path) 
     write_predictions(found, tmp_path / "p.jsonl")
     lines = map(json.loads, (tmp_path / "p.jsonl").read_text().splitlines())
     assert [line["unknown"] for line in lines] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("labels.csv", "path,class,domain\na.png,cat,night\n"),
+        ("images.csv", "image,label\na.png,cat\n"),
+        ("bytes.CSV", b"\xff\xfe\x00"),
+        ("labels.jsonl", '{"image": "a.png", "label": "cat"}\n'),
+        ("list.jsonl", '["image", "label"]\n'),
+        ("text.jsonl", "my notes\n"),
+        ("deep.jsonl", "[" * 100_000),
+        ("bytes.jsonl", b"\xff\xfe\x00"),
+    ],
+)
+def test_a_table_that_predictions_did_not_write_is_not_replaced(
+    tmp_path: Path, name: str, content: str | bytes
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=r"a new file, or .* of predictions, but got .*, which would be lost"):
+        check_output(file)
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.jsonl", "p.png"])
+def test_predictions_and_empty_files_are_replaced(tmp_path: Path, name: str) -> None:
+    image = tmp_path / "a.png"
+    Image.new("RGB", (8, 8)).save(image)
+    near = (NearestImage("b.png", "cat", "night", 0.5, 0),)
+    answers = [
+        ImagePrediction("cat", 0.5, 0.5, (("cat", 0.5),)),
+        ImagePrediction("unknown", 0.5, 0.5, (("cat", 0.5),), near, unknown=True, name="dog"),
+    ]
+    file = tmp_path / name
+    file.touch()
+    for rows in ([], answers[:1], answers, answers):
+        write_predictions(FilePredictions(tuple(PredictedFile(image, row) for row in rows), ()), file)
 
 
 def test_no_path_in_a_table_is_a_formula(tmp_path: Path) -> None:
