@@ -20,10 +20,10 @@ from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.evaluation.openset import softened_confidence
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
-from ltds.sklearn.parameters import domain_names, fraction, whole_number, without_numpy
+from ltds.sklearn.parameters import domain_names, fraction, is_missing, whole_number, without_numpy
 
 LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
-NUMBERS = frozenset("iuf")  # kinds of NumPy types that have a common one without loss
+NUMBERS = frozenset("iuf")  # kinds of NumPy types that have a common one, which may round
 
 
 class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -95,7 +95,8 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """(N,) the most probable class of each row, or `unknown_label`.
 
-        The array holds objects where the classes are numbers and `unknown_label` is a text, or the other way round.
+        The array holds objects where no NumPy type holds both as they are: numbers and a text, or large integers and
+        a float.
         """
         logits = self._logits(X)
         labels: NDArray[Any] = self.classes_[logits.argmax(axis=1)]
@@ -128,10 +129,15 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self._scores(self._logits(X))
 
     def _answer_type(self) -> np.dtype[Any]:
-        """The type that holds the classes and `unknown_label` as they are: a common one may turn 0 into "0"."""
+        """The type that holds the classes and `unknown_label` as they are: a common one may turn 0 into "0".
+
+        It may also round: that of uint64 and int64 is float64, where 2**60 + 1 becomes 2**60.
+        """
         unknown = np.asarray([self.unknown_label])
         if {self.classes_.dtype.kind, unknown.dtype.kind} <= NUMBERS or self.classes_.dtype.kind == unknown.dtype.kind:
-            return np.result_type(self.classes_, unknown)
+            common = np.result_type(self.classes_, unknown)
+            if all(labels.astype(common).tolist() == labels.tolist() for labels in (self.classes_, unknown)):
+                return common
         return np.dtype(object)
 
     def _scores(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -173,9 +179,15 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return vectors
 
     def _check_unknown_label(self) -> None:
-        if self.unknown_label is not None and self.unknown_label in self.classes_.tolist():
-            rule, remedy = "a label that no class has", "Choose another one, such as -1 or 'unknown'."
-            raise ConfigError(expected("unknown_label", rule, f"{self.unknown_label!r}, a class of y", remedy))
+        if self.unknown_label is None:
+            return
+        remedy = "Choose another one, such as -1 or 'unknown'."
+        if is_missing(self.unknown_label):
+            rule, got = "a label", f"{self.unknown_label!r}, which equals no label and which scores refuse"
+            raise ConfigError(expected("unknown_label", rule, got, remedy))
+        if self.unknown_label in self.classes_.tolist():
+            rule, got = "a label that no class has", f"{self.unknown_label!r}, a class of y"
+            raise ConfigError(expected("unknown_label", rule, got, remedy))
 
     def _how(self) -> FitSettings:
         """The parameters as the training takes them, but for the seed; raises where one cannot be used."""

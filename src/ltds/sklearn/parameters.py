@@ -34,7 +34,7 @@ def fraction(name: str, value: Any) -> float:
 
 def domain_names(domains: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The domains, sorted, and the number of each sample's; raises where one is missing or they cannot be sorted."""
-    missing = [row for row, name in enumerate(domains.tolist()) if _is_missing(name)]
+    missing = [row for row, name in enumerate(domains.tolist()) if is_missing(name)]
     if missing:
         got = f"{len(missing)} missing, the first in row {missing[0]}"
         raise DataError(expected("domains", "one for each sample", got, "Fill them in, or leave these samples out."))
@@ -46,11 +46,11 @@ def domain_names(domains: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]
     return names, ids.astype(np.int64)
 
 
-def _is_missing(name: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """None, NaN, or what pandas has for them."""
-    if name is None or type(name).__name__ in ("NAType", "NaTType"):
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(name, float | np.floating) and bool(np.isnan(name))
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def without_numpy(value: Any) -> Any:

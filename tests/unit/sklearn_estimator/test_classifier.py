@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -104,16 +105,32 @@ def test_an_unknown_label_that_is_a_class_is_refused(classes: list[Any], unknown
         LongTailClassifier(max_iter=1, unknown_label=unknown).fit(X, y)
 
 
+@pytest.mark.parametrize("missing", [float("nan"), np.float32("nan")])
+def test_an_unknown_label_that_equals_nothing_is_refused(missing: Any) -> None:
+    X, y, _ = samples((9, 9, 9), 0)
+    with pytest.raises(ValueError, match=r"Expected unknown_label to be a label, but got .*nan.* such as -1"):
+        LongTailClassifier(max_iter=1, unknown_label=missing).fit(X, y)
+
+
+HUGE = 2**60 + 1  # float64 rounds it
+
+
 @pytest.mark.parametrize(
     ("classes", "unknown", "kind"),
     [
+        (np.arange(HUGE, HUGE + 3, dtype=np.uint64), -1, "O"),
+        (np.arange(2**64 - 3, 2**64, dtype=np.uint64), -1, "O"),
+        ([HUGE, HUGE + 1, HUGE + 2], -1.0, "O"),
+        ([0.0, 1.0, 2.0], HUGE, "O"),
+        ([0, 1, 2], -1.0, "f"),
+        (np.arange(3, dtype=np.uint8), -1, "i"),
         ([0, 1, 2], "unknown", "O"),
         (["0", "1", "2"], -1, "O"),
         ([0, 1, 2], -1, "i"),
         (["a", "b", "c"], "unknown", "U"),
     ],
 )
-def test_labels_keep_their_kind_beside_unknown(classes: list[Any], unknown: Any, kind: str) -> None:
+def test_labels_keep_their_kind_beside_unknown(classes: Sequence[Any] | NDArray[Any], unknown: Any, kind: str) -> None:
     X, names, _ = samples((60, 60, 20), 0)
     y = np.array(classes)[np.unique(names, return_inverse=True)[1]]
     model = LongTailClassifier(max_iter=60, unknown_label=unknown).fit(X, y)
