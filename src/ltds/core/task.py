@@ -87,12 +87,18 @@ class Task:
             map(_is_list, (data["classes"], data["domains"]))
         ):
             raise TypeError("names that are not text")
+        for kind in ("classes", "domains"):
+            if len(set(data[kind])) < len(data[kind]):
+                raise ValueError(f"{kind} with the same name")
+        counts = np.asarray(data["counts"], dtype=np.int64).reshape(-1, len(data["classes"]))
+        if (counts < 0).any():
+            raise ValueError("counts below 0")
         return cls(
             name=data["name"],
             classes=tuple(data["classes"]),
             domains=tuple(data["domains"]),
             held_out=data["held_out"],
-            counts=np.asarray(data["counts"], dtype=np.int64).reshape(-1, len(data["classes"])),
+            counts=counts,
             trained_in_test=data.get("trained_in_test", 0),  # not in files from before there was one
         )
 

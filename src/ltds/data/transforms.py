@@ -27,6 +27,8 @@ ImageBytes = NDArray[np.uint8]
 GREY = (0.2989, 0.587, 0.114)
 TRIES = 10
 LONGEST = 8  # shorter sides: what lies beyond them is cut before a central crop, which sees only one of them
+LARGEST_SIZE = 4096  # pixels: far above what networks see; a batch of larger images takes tens of gigabytes
+LEAST_STD, LARGEST_MEAN = 1e-6, 1e6  # of pixels from 0 to 1: beyond these, float32 overflows or loses the image
 RESIZE_RULE = "shorter side to size, antialiased bilinear, central crop"
 
 # What F.interpolate(..., mode="bilinear", antialias=True) calls. Its own checks of arguments take a fifth of the time
@@ -143,7 +145,14 @@ class EvalTransform:
         mean, std = (tuple(float(v) for v in constants[name]) for name in ("mean", "std"))
         if len(mean) != 3 or len(std) != 3:
             raise ValueError(f"mean and std of a transform have 3 numbers, but got {len(mean)} and {len(std)}")
-        return cls(int(constants["size"]), (mean[0], mean[1], mean[2]), (std[0], std[1], std[2]))
+        size = constants["size"]
+        if not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
+            raise ValueError(f"the size {size!r}, which is no number of pixels from 1 to {LARGEST_SIZE}")
+        if not all(LEAST_STD <= value <= LARGEST_MEAN for value in std):
+            raise ValueError(f"the std {list(std)}, which is not from {LEAST_STD:g} to {LARGEST_MEAN:g}")
+        if not all(abs(value) <= LARGEST_MEAN for value in mean):
+            raise ValueError(f"the mean {list(mean)}, which is not from {-LARGEST_MEAN:g} to {LARGEST_MEAN:g}")
+        return cls(size, (mean[0], mean[1], mean[2]), (std[0], std[1], std[2]))
 
     def _centres(self, images: ImageBytes) -> Tensor:
         """(n,3,size,size) bytes from images (n,h,w,3) of one size."""
@@ -259,5 +268,8 @@ def _portions(rows: NDArray[np.int64], size: int) -> Iterator[NDArray[np.int64]]
 def _check_output(size: int, std: tuple[float, float, float]) -> None:
     if size < 1:
         raise ConfigError(expected("size", "at least 1 pixel", size, "Set data.size to 64, for example."))
+    if size > LARGEST_SIZE:
+        remedy = "Set data.size to 224, for example."
+        raise ConfigError(expected("size", f"at most {LARGEST_SIZE} pixels", size, remedy))
     if min(std) <= 0:
         raise ConfigError(expected("std", "positive", std, "Leave it out to use that of ImageNet."))

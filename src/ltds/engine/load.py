@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,12 @@ from ltds.engine.checkpoint import load_checkpoint
 from ltds.engine.config import as_stored, resolve
 from ltds.engine.device import choose_device
 from ltds.engine.model import Model
-from ltds.engine.model_directory import is_model_directory, load_exported_weights, read_model_directory
+from ltds.engine.model_directory import (
+    is_model_directory,
+    load_exported_weights,
+    read_model_directory,
+    require_numbers,
+)
 from ltds.engine.model_record import ModelRecord
 from ltds.engine.precision import has_bfloat16, recorded_precision
 from ltds.engine.stored_model import StoredModel, scores_of
@@ -35,6 +41,7 @@ def load_model(path: str | Path, *, device: str = "auto", trust: Iterable[str] =
     folder, target = Path(path), choose_device(device)
     if is_model_directory(folder):
         stored, tensors = read_model_directory(folder, target, trust)
+        require_numbers(folder, stored, tensors)
         method = _build(stored, target)
         load_exported_weights(folder, method, tensors)
         return Model(method, stored, target, folder)
@@ -49,7 +56,15 @@ def load_model(path: str | Path, *, device: str = "auto", trust: Iterable[str] =
 
 def _build(stored: StoredModel, device: torch.device) -> Method:
     dim = stored.record.preprocessing.input_dim
-    return build_method(stored.config, stored.task, stored.embeddings, device, input_dim=dim, pretrained=False)
+    try:
+        return build_method(stored.config, stored.task, stored.embeddings, device, input_dim=dim, pretrained=False)
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, RuntimeError) and not re.search("alloc|out of memory|overflow", str(error)):
+            raise
+        raise CheckpointError(
+            "Expected the settings of the model to describe a network that fits into the memory of this machine, but "
+            f"got: {error}. Restore them if they were changed, or use a machine with more memory."
+        ) from error
 
 
 def _read_run(run: RunDirectory, device: torch.device, trust: Iterable[str]) -> StoredModel:

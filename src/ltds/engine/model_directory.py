@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import asdict
@@ -21,7 +22,8 @@ from ltds.core.task import Task
 from ltds.engine.config import as_stored, resolve
 from ltds.engine.model_record import FORMAT, ModelRecord
 from ltds.engine.preprocessing import FrozenPreprocessing
-from ltds.engine.stored_model import StoredModel
+from ltds.engine.stored_model import StoredModel, checked_scores
+from ltds.nn.backbones import least_numbers
 from ltds.nn.libraries import library_of
 from ltds.semantics.embeddings import ClassEmbeddings
 
@@ -86,8 +88,8 @@ def read_model_directory(
         data = str(training.pop("checksum"))
         task = Task.from_dict({**training, "classes": content["classes"]})
         embeddings = _embeddings(content["embeddings"], tensors)
-        settings, scores = dict(content["settings"]), dict(content["scores"])
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        settings, scores = dict(content["settings"]), checked_scores(content["scores"])
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise CheckpointError(
             f"Expected '{folder}' to be a model directory of ltds, but got {type(error).__name__}: {error}. "
             "Export the model again."
@@ -104,6 +106,19 @@ def load_exported_weights(folder: Path, method: nn.Module, tensors: dict[str, Te
             f"Expected '{folder / WEIGHTS}' to fit the settings in {DESCRIPTION}, but got: {error}. "
             "Both files must come from one export."
         ) from error
+
+
+def require_numbers(folder: Path, stored: StoredModel, tensors: dict[str, Tensor]) -> None:
+    """Raise where the settings describe a network that is too large for the weights: it could take any memory."""
+    preprocessing = stored.record.preprocessing
+    frozen = preprocessing.network.module.state_dict() if isinstance(preprocessing, FrozenPreprocessing) else {}
+    numbers = sum(tensor.numel() for tensor in (*tensors.values(), *frozen.values()))
+    least = least_numbers(stored.config.backbone, preprocessing.input_dim)
+    if numbers < least:
+        raise CheckpointError(
+            f"Expected '{folder / WEIGHTS}' to fit the settings in {DESCRIPTION}, but got {numbers:,} numbers for a "
+            f"backbone that has more than {least:,}. Both files must come from one export."
+        )
 
 
 def _embeddings(described: dict[str, Any] | None, tensors: dict[str, Tensor]) -> ClassEmbeddings | None:
@@ -137,7 +152,7 @@ def _shorten(backbone: dict[str, Any]) -> None:
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(file.read_bytes(), parse_constant=_finite, parse_float=_finite)
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"Expected '{file}' to describe the model next to it, but it could not be read: {error}. "
@@ -146,6 +161,14 @@ def _read_json(file: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise CheckpointError(f"Expected '{file}' to hold a JSON object, but got a {type(content).__name__}.")
     return content
+
+
+def _finite(text: str) -> float:
+    """A number of the file; Python also reads NaN and 1e999, which nothing in a model can be and JSON cannot hold."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text}")
+    return value
 
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:

@@ -42,7 +42,7 @@ class UnknownRule:
 
     def __post_init__(self) -> None:
         """Refuse what a damaged file may hold: an answer would fail, or be "unknown" for every image."""
-        if not _is_number(self.temperature) or not 0 < self.temperature < math.inf:
+        if not _is_number(self.temperature) or self.temperature <= 0:
             raise ValueError(f"the temperature {self.temperature!r}, which is no number above 0")
         if self.threshold is not None and not _is_number(self.threshold):
             raise ValueError(f"the threshold {self.threshold!r}, which is neither a number nor null")
@@ -67,7 +67,7 @@ class ModelRecord:
             return cls(preprocessing, UnknownRule(**content["unknown"]))
         except CheckpointError:
             raise
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise CheckpointError(
                 f"Expected '{file}' to describe a model in format {FORMAT}, but got {type(error).__name__}: {error}. "
                 "Train the run again with this version of ltds."
@@ -75,7 +75,7 @@ class ModelRecord:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def model_record(session: Session, metrics: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -126,9 +127,9 @@ def preprocessing_from_dict(
     """What `to_dict` described. `frozen_weights`: the file of weights of its frozen network, where it has one."""
     kind = content["kind"]
     if kind == "image":
-        return ImagePreprocessing(int(content["decoded_side"]), EvalTransform.from_dict(content["transform"]))
+        return ImagePreprocessing(_count(content, "decoded_side"), EvalTransform.from_dict(content["transform"]))
     if kind == "features":
-        return FeaturePreprocessing(int(content["input_dim"]), float(content["scale"]))
+        return FeaturePreprocessing(_count(content, "input_dim"), _scale(content["scale"]))
     if kind != "frozen":
         raise ValueError(f"preprocessing of kind '{kind}'")
     images = preprocessing_from_dict(content["images"], frozen_weights)
@@ -137,3 +138,16 @@ def preprocessing_from_dict(
         raise ValueError("a frozen network between other things than images and features")
     network = FrozenNetwork.load(content["network"], frozen_weights)
     return FrozenPreprocessing(images, network.to(device or torch.device("cpu")), features)
+
+
+def _count(content: Mapping[str, Any], name: str) -> int:
+    value = content[name]
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} {value!r}, which is no whole number of at least 1")
+    return value
+
+
+def _scale(value: Any) -> float:
+    if not 0 < float(value) < math.inf:
+        raise ValueError(f"scale {value!r}, which is no number above 0")
+    return float(value)

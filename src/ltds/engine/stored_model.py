@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,27 @@ class StoredModel:
         if not self.data_identity:
             return None
         return self.data_identity in (manifest.identity, manifest.checksum)  # early versions recorded the checksum
+
+
+def checked_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores as `scores_of` makes them, from a file; LookupError, TypeError or ValueError for anything else."""
+    if scores:
+        for row in scores["per_domain"].values():
+            _check_row(row, ("accuracy", "macro_accuracy", "auroc"), ("known_images", "open_images"))
+        for shot, row in scores["per_shot"].items():
+            if shot not in SHOTS:
+                raise ValueError(f"scores of '{shot}', which is none of {', '.join(SHOTS)}")
+            _check_row(row, ("accuracy",), ("classes", "images"))
+    return dict(scores)
+
+
+def _check_row(row: Mapping[str, Any], shares: Iterable[str], counts: Iterable[str]) -> None:
+    for name in shares:
+        if row[name] is not None and not 0 <= row[name] <= 1:
+            raise ValueError(f"scores with {name} {row[name]!r}, which is neither from 0 to 1 nor null")
+    for name in counts:
+        if not isinstance(row[name], int) or row[name] < 0:
+            raise ValueError(f"scores with {name} {row[name]!r}, which is no number of them")
 
 
 def scores_of(metrics: dict[str, Any]) -> dict[str, Any]:

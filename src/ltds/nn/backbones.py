@@ -107,6 +107,18 @@ def has_random_weights(settings: BackboneSettings) -> bool:
     return known and not settings.weights
 
 
+def least_numbers(settings: BackboneSettings, input_dim: int | None = None, stages: int = 4) -> int:
+    """How many numbers the weights have at least, of the first stages or of all; 0 where that is not known.
+
+    It takes no memory: a network from a file is compared with the file's weights before it is built.
+    """
+    if settings.name == ADAPTER and input_dim is not None:
+        return 2 * input_dim * settings.adapter_width
+    if settings.name.startswith("resnet"):
+        return 9 * (settings.width << (stages - 1)) ** 2  # a 3x3 convolution of the last of these stages
+    return 0
+
+
 def _made(settings: BackboneSettings, pretrained: bool) -> object:
     """The network with random weights; one from a folder with those of the folder."""
     library, name = library_of(settings.name), settings.name.partition(":")[2]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -18,7 +18,7 @@ from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.files import write_bytes
 from ltds.core.registry import find
 from ltds.core.tensors import read_tensors
-from ltds.nn.backbones import BACKBONES, BackboneSettings, build_backbone, has_random_weights
+from ltds.nn.backbones import BACKBONES, BackboneSettings, build_backbone, has_random_weights, least_numbers
 from ltds.nn.libraries import library_of
 from ltds.nn.stages import split_backbone
 
@@ -86,9 +86,13 @@ class FrozenNetwork:
     @classmethod
     def load(cls, content: Mapping[str, Any], file: Path) -> FrozenNetwork:
         """The network that `to_dict` described with the weights that `save` wrote."""
-        network = cls.from_dict(content, pretrained=False)
+        settings, stages = parse(BackboneSettings, content["backbone"]), int(content["stages"])
         try:
-            network.module.load_state_dict(read_tensors(file))  # type: ignore[arg-type]
+            tensors = cast("dict[str, Tensor]", read_tensors(file))
+            if sum(tensor.numel() for tensor in tensors.values()) < least_numbers(settings, stages=min(stages or 4, 4)):
+                raise CheckpointError(_damaged(file, f"too few weights for a {settings.name} of this width"))
+            network = cls.from_dict(content, pretrained=False)
+            network.module.load_state_dict(tensors)
         except (OSError, SafetensorError, RuntimeError, TypeError) as error:
             raise CheckpointError(_damaged(file, str(error))) from error
         if network.checksum != content["checksum"]:

@@ -194,6 +194,7 @@ def test_settings_each_change_the_outcome() -> None:
     ("settings", "sentence"),
     [
         ({"size": 0}, "Expected size to be at least 1 pixel, but got 0"),
+        ({"size": 100_000}, "Expected size to be at most 4096 pixels, but got 100000"),
         ({"size": 8, "scale": (0.9, 0.1)}, "Expected scale to be 0 < low <= high"),
         ({"size": 8, "scale": (0.1, 1.5)}, "Expected scale to be shares of the image, at most 1"),
         ({"size": 8, "ratio": (0.0, 1.0)}, "Expected ratio to be 0 < low <= high"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,6 +52,13 @@ def run(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory
 @pytest.fixture
 def model(run: RunDirectory) -> Model:
     return load_model(run.path, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def exported(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "model"
+    load_model(run.path, device="cpu").export(folder)
+    return folder
 
 
 def images_of(toy: Manifest, count: int = 6) -> list[Path]:
@@ -398,6 +407,65 @@ def test_folders_that_hold_no_model_say_so(model: Model, tmp_path: Path) -> None
         load_model(tmp_path / "model")
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(CheckpointError, match=r"to hold the weights of a model, but it could not be read"):
+        load_model(tmp_path / "model")
+
+
+FITS = "Both files must come from one export"
+DESCRIBES = "to describe a model in format 2, but got ValueError"
+IS_A_MODEL = "to be a model directory of ltds, but got"
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "said"),
+    [
+        ("settings.backbone", {"name": "resnet10", "width": 10**6}, f"than 576,000,000,000,000. {FITS}"),
+        ("settings.method", {"name": "masf", "metric_widths": [10**15, 9]}, "that fits into the memory of this"),
+        ("preprocessing.transform.size", 100_000, f"{DESCRIBES}: the size 100000, which"),
+        ("preprocessing.transform.size", 0, f"{DESCRIBES}: the size 0, which"),
+        ("preprocessing.transform.std", [1e-320, 1, 1], f"{DESCRIBES}: the std [1e-320, 1.0, 1.0], which"),
+        ("preprocessing.transform.mean", [1e300, 0, 0], f"{DESCRIBES}: the mean [1e+300, 0.0, 0.0], which"),
+        ("preprocessing.transform.mean", [10**400, 0, 0], "in format 2, but got OverflowError"),
+        ("preprocessing.transform.mean", [math.nan, 0, 0], "could not be read: the number NaN"),
+        ("preprocessing.decoded_side", 0, f"{DESCRIBES}: decoded_side 0, which"),
+        ("preprocessing.decoded_side", -5, f"{DESCRIBES}: decoded_side -5, which"),
+        ("unknown.threshold", math.inf, "could not be read: the number Infinity"),
+        ("unknown.threshold", 10**400, "in format 2, but got OverflowError"),
+        ("training.counts", [[math.inf]], "could not be read: the number Infinity"),
+        ("training.counts", [[2**70] * 6] * 2, f"{IS_A_MODEL} OverflowError"),
+        ("training.counts", [[-1] * 6] * 2, f"{IS_A_MODEL} ValueError: counts below 0"),
+        ("classes", ["ant", "ant", "cat", "dog", "elk", "fox"], f"{IS_A_MODEL} ValueError: classes with the same name"),
+        ("scores", {"x": 1}, f"{IS_A_MODEL} KeyError: 'per_domain'"),
+        ("scores.per_domain", 5, f"{IS_A_MODEL} AttributeError"),
+        ("scores.per_domain.wax.accuracy", "high", f"{IS_A_MODEL} TypeError"),
+        ("scores.per_domain.wax.accuracy", 80, f"{IS_A_MODEL} ValueError: scores with accuracy 80, which"),
+        ("scores.per_domain.wax.open_images", None, f"{IS_A_MODEL} ValueError: scores with open_images None, which"),
+        ("scores.per_shot", {"x": {}}, f"{IS_A_MODEL} ValueError: scores of 'x', which is none of"),
+    ],
+)
+def test_a_description_that_makes_no_sense_is_refused(
+    exported: Path, tmp_path: Path, place: str, wrong: object, said: str
+) -> None:
+    shutil.copytree(exported, tmp_path / "model")
+    file = tmp_path / "model" / "model.json"
+    content = json.loads(file.read_text())
+    *groups, name = place.split(".")
+    group = content
+    for key in groups:
+        group = group[key]
+    group[name] = wrong
+    file.write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match=re.escape(said)):
+        load_model(tmp_path / "model", device="cpu")
+
+
+def test_a_number_above_all_numbers_is_refused(exported: Path, tmp_path: Path) -> None:
+    """JSON can spell it, and Python reads it as infinity."""
+    shutil.copytree(exported, tmp_path / "model")
+    file = tmp_path / "model" / "model.json"
+    content = json.loads(file.read_text())
+    content["unknown"]["temperature"] = "HERE"
+    file.write_text(json.dumps(content).replace('"HERE"', "1e999"))
+    with pytest.raises(CheckpointError, match="could not be read: the number 1e999"):
         load_model(tmp_path / "model")
 
 

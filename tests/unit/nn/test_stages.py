@@ -68,6 +68,21 @@ def test_a_frozen_network_is_saved_and_loaded_with_its_weights(tmp_path: Path) -
         FrozenNetwork.load(network.to_dict(), saved)
 
 
+@pytest.mark.parametrize("stages", [0, 1, 4])
+def test_a_description_of_a_network_too_large_for_its_weights_is_refused(tmp_path: Path, stages: int) -> None:
+    """Before it is built: this one would take petabytes."""
+    file, saved = tmp_path / "resnet.safetensors", tmp_path / "frozen.safetensors"
+    settings = BackboneSettings(name="resnet10", width=8, weights=str(file))
+    save_file(build_backbone(settings, pretrained=False).state_dict(), file)
+    network = FrozenNetwork(settings, stages)
+    network.save(saved)
+    assert FrozenNetwork.load(network.to_dict(), saved).checksum == network.checksum
+    content = network.to_dict()
+    content["backbone"]["width"] = 10**6
+    with pytest.raises(CheckpointError, match="but got: too few weights for a resnet10 of this width"):
+        FrozenNetwork.load(content, saved)
+
+
 def test_a_description_cannot_name_code_to_run() -> None:
     content = {"backbone": {"name": "os.path:abspath"}, "stages": 0, "checksum": ""}
     with pytest.raises(ConfigError, match=r"but got 'os.path:abspath'"):
