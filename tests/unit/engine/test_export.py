@@ -274,6 +274,29 @@ def test_the_script_prints_names_that_the_terminal_cannot_show(toy: Manifest, mo
     assert done.stdout.startswith(f"{tmp_path}/caf\\udce9.png\t")
 
 
+def test_the_script_sends_no_commands_to_the_terminal(toy: Manifest, run: RunDirectory, tmp_path: Path) -> None:
+    model = load_model(run.path, device="cpu")
+    model.export(tmp_path / "onnx", to="onnx")
+    description = tmp_path / "onnx" / "model.json"
+    content = json.loads(description.read_text())
+    classes = [f"\x1b[2J{name}\u202e" for name in content["classes"]]
+    open_classes = [f"\x1b[2J{name}\u202e" for name in content["open_classes"]]
+    unknown = {**content["unknown"], "threshold": None}
+    content |= {"classes": classes, "open_classes": open_classes, "unknown": unknown}
+    description.write_text(json.dumps(content))
+    named = tmp_path / "\x1b]0;title\x07 caf\xe9 \u202e\n.png"
+    named.write_bytes(images_of(toy, 1)[0].read_bytes())
+    command = [sys.executable, str(tmp_path / "onnx" / "predict_onnx.py"), str(named), f"{named}.gone"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    shown = f"{tmp_path}/\\x1b]0;title\\x07 caf\xe9 \\u202e\\n.png"
+    assert done.stdout.startswith(f"{shown}\t\\x1b[2J")
+    assert done.stderr.startswith(f"Skipped {shown}.gone: ")
+    for text in (done.stdout, done.stderr):
+        assert text.count("\n") == 1
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
 def test_a_model_of_features_is_exported(toy: Manifest, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(len(toy), 7)).astype(np.float16)

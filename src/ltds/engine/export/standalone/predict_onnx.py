@@ -6,6 +6,7 @@ Images that cannot be read are named and skipped; the exit code is then 1.
 import io
 import json
 import sys
+import unicodedata
 import warnings
 from pathlib import Path
 
@@ -30,6 +31,7 @@ TURNS = {  # EXIF orientation -> what turns the stored pixels upright
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 SIZE, MEAN, STD = (IMAGES["transform"][name] for name in ("size", "mean", "std"))
 
 
@@ -95,9 +97,15 @@ def score(logits: np.ndarray) -> float:
     return float(1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum())
 
 
+def inert(text: str) -> str:
+    """Control characters spelled out, and marks that reorder a line: a name must not give commands to a terminal."""
+    commands = [c for c in text if unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in REORDERING]
+    return text.translate({ord(c): c.encode("unicode_escape").decode() for c in commands})
+
+
 def shown(name: str) -> str:
     """A class that is called "unknown" is told from the answer "unknown"."""
-    return f"{name} (a class)" if name == "unknown" else name
+    return f"{name} (a class)" if name == "unknown" else inert(name)
 
 
 def main(files: list[str]) -> int:
@@ -110,13 +118,13 @@ def main(files: list[str]) -> int:
         try:
             inputs = network_input(file)[None]
         except Exception as error:  # Pillow raises anything on a damaged file
-            print(f"Skipped {file}: {error}", file=sys.stderr)
+            print(inert(f"Skipped {file}: {error}"), file=sys.stderr)
             code = 1
             continue
         logits, shares, _ = session.run(None, {"inputs": inputs})
         unknown = threshold is not None and score(logits[0][known]) < threshold
         label = "unknown" if unknown else shown(MODEL["classes"][shares[0].argmax()])
-        print(file, label, f"{shares[0].max():.4f}", sep="\t")
+        print(inert(file), label, f"{shares[0].max():.4f}", sep="\t")
     return code
 
 

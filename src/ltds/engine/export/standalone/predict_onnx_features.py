@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import onnxruntime
 
 HERE = Path(__file__).parent
 MODEL = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
+REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def score(logits: np.ndarray) -> float:
@@ -17,9 +19,15 @@ def score(logits: np.ndarray) -> float:
     return float(1 / np.exp((logits.astype(np.float64) - logits.max()) / MODEL["unknown"]["temperature"]).sum())
 
 
+def inert(text: str) -> str:
+    """Control characters spelled out, and marks that reorder a line: a name must not give commands to a terminal."""
+    commands = [c for c in text if unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in REORDERING]
+    return text.translate({ord(c): c.encode("unicode_escape").decode() for c in commands})
+
+
 def shown(name: str) -> str:
     """A class that is called "unknown" is told from the answer "unknown"."""
-    return f"{name} (a class)" if name == "unknown" else name
+    return f"{name} (a class)" if name == "unknown" else inert(name)
 
 
 def read_vectors(file: str) -> np.ndarray:
@@ -28,7 +36,7 @@ def read_vectors(file: str) -> np.ndarray:
     try:
         vectors: np.ndarray = np.load(file, allow_pickle=False).astype(np.float32)
     except (OSError, ValueError, AttributeError) as error:  # AttributeError: an archive .npz
-        sys.exit(f"Expected '{file}' to be a file .npy of numbers (N,{width}), but got: {error}")
+        sys.exit(inert(f"Expected '{file}' to be a file .npy of numbers (N,{width}), but got: {error}"))
     if vectors.ndim != 2 or vectors.shape[1] != width:
         sys.exit(f"Expected vectors (N,{width}), but got the shape {vectors.shape}. For one vector: vector[None]")
     wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
