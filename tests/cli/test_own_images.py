@@ -136,7 +136,7 @@ def test_layouts_that_do_not_work(command: Command, photos: Path, tmp_path: Path
     shutil.copytree(photos, deep)
     refused(command("train", "deep", *SHORT), "Name that one instead: 'deep/unpacked'")
     (tmp_path / "none").mkdir()
-    refused(command("train", "none", *SHORT), "no manifest.json")
+    refused(command("train", "none", *SHORT), "no images in it, and no manifest.json")
     assert not (tmp_path / "runs").exists()
 
 

@@ -337,6 +337,7 @@ def test_the_nearest_training_images_in_every_format(
     refused = command("predict", "bare", image, "--nearest", "2")
     assert refused.returncode == 2
     assert "exported without them" in refused.stderr
+    assert "ltds export ... --nearest" in refused.stderr
     assert "--data FOLDER" in refused.stderr
 
 

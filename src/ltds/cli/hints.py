@@ -14,6 +14,7 @@ VALUE = r"""(?:=(?P<value>\[[^\]]*\]|"[^"]*"|[^\s,;)]+?)(?=[.,;)]*(?:\s|$)))?"""
 DOTTED = re.compile(r"(?<![\w./-])(?P<name>[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+)(?![\w/])" + VALUE)
 SETTING = re.compile(r"(?<!no )[Ss]etting '(?P<name>\w+)'")
 ARGUMENT = re.compile(r"[Aa]rgument '(?P<name>\w+)'")
+OF_ANOTHER_COMMAND = re.compile(r"argument '(?P<name>\w+)' of ltds\.(?P<command>\w+)")
 NOT_RECOMMENDED = re.compile(
     r"Choices: .*|no setting '[^']*'|argument '\w+' alone|.*\b[Ll]eave (?:it|one of them|them) out\b.*"
 )
@@ -29,6 +30,7 @@ def hint(error: LtdsError, command: Any) -> str:
     if words:
         in_file = " (or in the TOML file)" if "config" in options and any(w.startswith("--set") for w in words) else ""
         lines.append(f"Give it as: {' '.join(list(words)[:MOST])}{in_file}")
+    lines += [f"Or type: ltds {m['command']} ... --{m['name']}" for m in OF_ANOTHER_COMMAND.finditer(str(error))]
     if error.resume is not None:
         lines.append(f"Resume it with: ltds train --resume {shlex.quote(str(error.resume))}")
     source = getattr(error, "source", None)
@@ -47,7 +49,7 @@ def find_command(command: Any, words: Iterable[str]) -> Any:
 
 def _words(error: LtdsError, options: dict[str, Any]) -> Iterator[str]:
     """What to type, from the attributes of the error or else from its message."""
-    text = NOT_RECOMMENDED.sub("", str(error))
+    text = NOT_RECOMMENDED.sub("", OF_ANOTHER_COMMAND.sub("", str(error)))
     for argument in error.arguments or _arguments_named(text):
         name, _, value = argument.partition("=")
         if name in options and (value or options[name].param_type_name == "option"):

@@ -8,6 +8,7 @@ the message, then one line on how to type the remedy. It makes that line from th
 - the dotted name of a setting, alone or with a value: optimizer.lr or optimizer.lr=0.05;
 - setting 'ratio', for a setting without a dot, as dataset builders have them;
 - argument 'source', for an argument of the function, which is an option of the command;
+- argument 'nearest' of ltds.export, for one of another function, whose command has the same name;
 - another folder, for where the output goes.
 
 It ignores a line that says "leave it out", and lists of choices.

@@ -118,8 +118,8 @@ def _missing(place: str, *, given: bool) -> CheckpointError:
     return CheckpointError(
         f"Expected the features of the model's training images ({NEAREST_FILE}) next to it, or its dataset to compute "
         f"them from, but got neither: {why}. Name the folder of the built "
-        "dataset, the one with manifest.json (a folder of images is not enough), or export the run again with the "
-        "argument nearest=True where the dataset is.",
+        "dataset, the one with manifest.json (a folder of images is not enough), or export the run again where "
+        "the dataset is, with the argument 'nearest' of ltds.export.",
         arguments=["data"],
     )
 

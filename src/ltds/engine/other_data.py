@@ -109,7 +109,7 @@ def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -
         return unseen, len(rows) - len(unseen)
     if split == "all":
         raise ConfigError(
-            f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and most of "
+            f"Expected another dataset than the model was trained on, but '{manifest.name}' is that one, and some of "
             "its images were trained on. Evaluate its test images only.",
             arguments=["split=test"],
         )

@@ -52,6 +52,13 @@ def test_a_setting_of_a_builder_has_its_option_or_set() -> None:
     assert said(ConfigError("Setting 'damaged' was 'X': no."), *build) == "Give it as: --set damaged=VALUE"
 
 
+def test_an_argument_of_another_function_names_its_command() -> None:
+    text = "Name the dataset, or export the run again, with the argument 'nearest' of ltds.export."
+    other = "Or type: ltds export ... --nearest"
+    assert said(DataError(text), "predict") == other, "predict has an option of that name, too"
+    assert said(DataError(text, arguments=["data"]), "predict") == f"Give it as: --data FOLDER\n{other}"
+
+
 def test_attributes_come_before_the_message() -> None:
     error = ConfigError("Setting 'ratio' is too large.", settings=["ratio=5"])
     assert said(error, "data", "build", "pacs-lt") == "Give it as: --set ratio=5"

@@ -34,7 +34,7 @@ def test_the_training_images_are_no_other_dataset(
     session = toy_session(manifest)
     run = recorded(session, tmp_path / "run")
     train(session, run)
-    with pytest.raises(ConfigError, match="Evaluate its test images only"):
+    with pytest.raises(ConfigError, match=r"some of its images were trained on\. Evaluate its test images only"):
         ltds.evaluate(run.path, data=manifest, out=tmp_path / "outcome")
     found = ltds.evaluate(run.path, data=manifest, split="test", out=tmp_path / "outcome")
     images = manifest.test_rows("wax")

@@ -43,7 +43,7 @@ def open_dataset(
     require_path(source)
     if str(source) != BUILT_IN or is_dataset(Path(source)):
         refuse_images(Path(source))
-        _refuse_datasets_inside(Path(source))
+        _refuse_folders_without(Path(source))
         return Manifest.read(Path(source), evaluated_only=evaluated_only)
     root = data_home() / BUILT_IN
     config = BestiaryConfig()
@@ -91,8 +91,8 @@ def refuse_images(source: Path) -> None:
     )
 
 
-def _refuse_datasets_inside(source: Path) -> None:
-    """Raise where `source` is no dataset, but a folder with datasets in it."""
+def _refuse_folders_without(source: Path) -> None:
+    """Raise where `source` is a folder without images of its own: with datasets in it, or with nothing of use."""
     if not source.is_dir() or is_dataset(source) or (source / "manifest.csv").is_file():
         return
     inside = list(datasets_below(source))
@@ -101,3 +101,7 @@ def _refuse_datasets_inside(source: Path) -> None:
             f"Expected '{source}' to be the folder of a dataset, but got a folder with {first_few(inside)} in it. "
             f"Name the dataset itself, such as '{source / inside[0]}'."
         )
+    raise DataError(
+        f"Expected '{source}' to be the folder of a dataset, or a folder of images, but got one with no images in it, "
+        "and no manifest.json. Name another folder."
+    )

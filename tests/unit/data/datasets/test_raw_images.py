@@ -454,6 +454,11 @@ def test_a_folder_of_images_is_no_dataset(photos: Path) -> None:
     assert pickle.loads(pickle.dumps(caught.value)).source == photos
     with pytest.raises(DataError, match="there is none"):
         open_dataset("nowhere")
+    Path("empty").mkdir()
+    Path("empty", "notes.md").touch()
+    for opened in (open_dataset, open_or_preview, open_or_build):
+        with pytest.raises(DataError, match=r"'empty' to be .* a folder of images, but got one with no images in it"):
+            opened("empty")
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
