@@ -20,7 +20,7 @@ from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.evaluation.openset import softened_confidence
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
-from ltds.sklearn.parameters import domain_names, fraction, is_missing, whole_number, without_numpy
+from ltds.sklearn.parameters import domain_names, fraction, is_missing_value, whole_number, without_numpy
 
 LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
 NUMBERS = frozenset("iuf")  # kinds of NumPy types that have a common one, which may round
@@ -182,7 +182,7 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if self.unknown_label is None:
             return
         remedy = "Choose another one, such as -1 or 'unknown'."
-        if is_missing(self.unknown_label):
+        if is_missing_value(self.unknown_label):
             rule, got = "a label", f"{self.unknown_label!r}, which equals no label and which scores refuse"
             raise ConfigError(expected("unknown_label", rule, got, remedy))
         if self.unknown_label in self.classes_.tolist():

@@ -34,7 +34,7 @@ def fraction(name: str, value: Any) -> float:
 
 def domain_names(domains: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The domains, sorted, and the number of each sample's; raises where one is missing or they cannot be sorted."""
-    missing = [row for row, name in enumerate(domains.tolist()) if is_missing(name)]
+    missing = [row for row, name in enumerate(domains.tolist()) if is_missing_value(name)]
     if missing:
         got = f"{len(missing)} missing, the first in row {missing[0]}"
         raise DataError(expected("domains", "one for each sample", got, "Fill them in, or leave these samples out."))
@@ -46,7 +46,7 @@ def domain_names(domains: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]
     return names, ids.astype(np.int64)
 
 
-def is_missing(value: Any) -> bool:
+def is_missing_value(value: Any) -> bool:
     """None, NaN, or what pandas has for them."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True

@@ -58,9 +58,7 @@ def test_an_archive_made_to_fill_the_memory_is_refused(tmp_path: Path, monkeypat
     np.savez_compressed(tmp_path / "bomb.npz", a=np.zeros(2**21, dtype=np.uint8))
     assert read_arrays(tmp_path / "bomb.npz")["a"].shape == (2**21,)
     monkeypatch.setattr("ltds.core.array_files.ALWAYS_ALLOWED", 2**20)  # as if it were larger
-    with pytest.raises(
-        ArrayFileError, match=r"2097\d+ bytes, compressed into a file of \d{4}: it would fill"
-    ):
+    with pytest.raises(ArrayFileError, match=r"2097\d+ bytes, compressed into a file of \d{4}: it would fill"):
         read_arrays(tmp_path / "bomb.npz")
 
 
