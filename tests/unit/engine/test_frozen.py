@@ -178,6 +178,11 @@ def test_a_run_does_not_go_on_with_other_frozen_weights(toy: Manifest, tmp_path:
     run = recorded(session, tmp_path / "run")
     train(session, run, stop_after=2)
     save_file(ResNet(BasicBlock, (1, 1, 1, 1), stem="small", width=8).state_dict(), file)
+    with pytest.raises(CheckpointError, match=r"pretrained weights that .* was started with.*holds others now"):
+        resume_run(run)
+    environment = run.read_environment()
+    del environment["files"]  # as with weights that come with a package
+    run.write_environment(environment)
     with pytest.raises(CheckpointError, match=r"frozen network that .* was started with.*other weights"):
         resume_run(run)
 
