@@ -55,11 +55,9 @@ def run_cells(
             cell.run.forget_failure()
     _require_same_images(cells)
     left = [cell for cell in cells if not cell.run.done and cell.run.failure() is None]
-    problems = _prepare(left, progress)
-    for cell, error in problems:
-        fail(cell.run, f"{type(error).__name__}: {error}")
-        yield cell
-    left = [cell for cell in left if cell.run.failure() is None]
+    unusable = _prepare(left, progress)
+    yield from unusable
+    left = [cell for cell in left if cell not in unusable]
     for cell in left:
         cell.keep_plan()
     runs = {cell.run.path for cell in left}
@@ -72,17 +70,23 @@ def run_cells(
         yield from executor.submit(later)
 
 
-def _prepare(cells: Sequence[GridCell], progress: Progress) -> list[tuple[GridCell, LtdsError]]:
-    """Make what cells share on disk. Returns the cells whose data cannot be used; raises if no cell has any other."""
-    errors: dict[str, LtdsError] = {}
-    for key, config in {shared_data_key(cell.config): cell.config for cell in cells}.items():
+def _prepare(cells: Sequence[GridCell], progress: Progress) -> list[GridCell]:
+    """Make what cells share on disk. Fails the cells whose data cannot be used, and returns them; raises if all are."""
+    sharing: dict[str, list[GridCell]] = {}
+    for cell in cells:
+        sharing.setdefault(shared_data_key(cell.config), []).append(cell)
+    failed: list[tuple[GridCell, LtdsError]] = []
+    for together in sharing.values():
+        config = together[0].config
         try:
             prepare_shared_data(config, Manifest.read(Path(config.data.root)), progress)
         except LtdsError as error:
-            errors[key] = error
-    if errors and all(shared_data_key(cell.config) in errors for cell in cells):
-        raise next(iter(errors.values()))
-    return [(cell, errors[key]) for cell in cells if (key := shared_data_key(cell.config)) in errors]
+            failed += [(cell, error) for cell in together]
+    if failed and len(failed) == len(cells):
+        raise failed[0][1]
+    for cell, problem in failed:
+        fail(cell.run, f"{type(problem).__name__}: {problem}")
+    return [cell for cell, _ in failed]
 
 
 def _require_same_images(cells: Sequence[GridCell]) -> None:

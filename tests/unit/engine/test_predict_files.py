@@ -114,8 +114,11 @@ def test_predictions_and_empty_files_are_replaced(tmp_path: Path, name: str) -> 
     ]
     file = tmp_path / name
     file.touch()
-    for rows in ([], answers[:1], answers, answers):
-        write_predictions(FilePredictions(tuple(PredictedFile(image, row) for row in rows), ()), file)
+    for i, rows in enumerate(([], answers[:1], answers, answers)):
+        found, new = FilePredictions(tuple(PredictedFile(image, row) for row in rows), ()), tmp_path / f"{i}-{name}"
+        for one in (file, new):
+            write_predictions(found, one)
+        assert file.read_bytes() == new.read_bytes()
 
 
 def test_no_path_in_a_table_is_a_formula(tmp_path: Path) -> None:
