@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import tomli_w
 
 from ltds.core.errors import CheckpointError
 from ltds.core.files import remove_leftovers, write_json, write_text
+from ltds.core.journal_lines import journal_rows, last_step
 from ltds.core.locks import LockedError, locked
 from ltds.core.task import Task
 
@@ -164,23 +165,13 @@ class RunDirectory:
 
     def read_journal(self) -> list[dict[str, Any]]:
         """The journal's lines without damaged ones, such as a crash leaves; none where there is no journal."""
-        rows: list[dict[str, Any]] = []
-        if not self.journal_file.is_file():
-            return rows
-        for line in self._read(self.journal_file).decode(errors="replace").splitlines():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(row, dict) and type(row.get("step")) is int:
-                rows.append(row)
-        return rows
+        return journal_rows(self._read(self.journal_file)) if self.journal_file.is_file() else []
 
     def last_line(self, now: float) -> tuple[int, float, float]:
         """Steps done so far, seconds of the last one, and seconds since it was written; reads only the file's end."""
         try:
             with self.journal_file.open("rb") as file:
-                step, seconds = _last_step(file)
+                step, seconds = last_step(file)
                 return step, seconds, now - os.fstat(file.fileno()).st_mtime
         except OSError:
             return 0, 0.0, now - self.config_file.stat().st_mtime
@@ -282,22 +273,3 @@ class RunDirectory:
         if not isinstance(value, dict):
             raise CheckpointError(f"Expected '{file}' to hold a JSON object, but got a {type(value).__name__}.")
         return value
-
-
-def _last_step(file: BinaryIO) -> tuple[int, float]:
-    """Step and seconds in the last whole line of a journal; zeros where there is none.
-
-    Reads further back until it finds one: a line with a number for each pair of many domains is long.
-    """
-    size, end = os.fstat(file.fileno()).st_size, 4096
-    while True:
-        file.seek(max(0, size - end))
-        for line in reversed(file.read().splitlines()):
-            try:
-                row = json.loads(line)
-                return int(row["step"]), float(row.get("seconds", 0.0))
-            except (ValueError, LookupError, TypeError, RecursionError):
-                continue
-        if end >= size:
-            return 0, 0.0
-        end *= 4
