@@ -12,6 +12,7 @@ import glob
 import os
 import secrets
 import shutil
+import stat
 import sys
 import time
 import warnings
@@ -75,7 +76,7 @@ def _lock(folder: Path, wait: bool) -> int:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
-            if folder.exists() and not folder.is_dir():
+            if _is_no_folder(folder):
                 raise
             continue  # it was there when it was to be made, and removed when Python looked what it is
         try:
@@ -92,6 +93,14 @@ def _lock(folder: Path, wait: bool) -> int:
             os.close(handle)
             raise
         os.close(handle)  # locked, but removed meanwhile
+
+
+def _is_no_folder(path: Path) -> bool:
+    """Whether something else has this name, also a link to nothing; asked once, because folders come and go."""
+    try:
+        return not stat.S_ISDIR(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _open(file: Path) -> int:

@@ -74,6 +74,35 @@ def test_many_processes_take_turns(tmp_path: Path) -> None:
     assert not (tmp_path / "folder").exists()
 
 
+@pytest.mark.parametrize("kind", ["file", "link to nothing"])
+def test_what_is_no_folder_is_an_error(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x"
+    if kind == "file":
+        path.touch()
+    else:
+        path.symlink_to(tmp_path / "nothing")
+    with pytest.raises(FileExistsError), locked(path):
+        pass
+
+
+def test_a_folder_that_is_removed_while_it_is_looked_at_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, attempts = tmp_path / "folder", []
+    mkdir = Path.mkdir
+
+    def removed_meanwhile(path: Path, **options: bool) -> None:
+        attempts.append(path)
+        if len(attempts) == 1:  # what pathlib does where the folder was there, and is not any more
+            raise FileExistsError(path)
+        mkdir(path, **options)
+
+    monkeypatch.setattr(Path, "mkdir", removed_meanwhile)
+    with locked(folder):
+        assert folder.is_dir()
+    assert len(attempts) == 2
+
+
 def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; from ltds.core.locks import locked\n"
