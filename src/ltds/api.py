@@ -171,7 +171,8 @@ def evaluate(
     Args:
         run: The run, or with `data` any model directory.
         data: A dataset with the same class names, or a folder of images sorted as domain/class/*.
-        out: The folder to write to, by default evaluations/NAME in the run.
+        out: The folder to write to, by default evaluations/NAME in the run, or MODEL-evaluations/NAME beside a model
+            directory.
         split: "all" images of `data`, or "test".
         batch_size: How many images are computed at once.
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".

@@ -32,7 +32,10 @@ def evaluate(
     ] = "",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for numbers and page on --data (default: evaluations/NAME in the run)."),
+        typer.Option(
+            help="Folder for numbers and page on --data (default: evaluations/NAME in the run, "
+            "MODEL-evaluations/NAME beside an exported model)."
+        ),
     ] = None,
     split: Annotated[str, typer.Option(help="Which images of --data: 'all' or 'test'.")] = "all",
     batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = BATCH_SIZE,

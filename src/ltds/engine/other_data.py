@@ -22,6 +22,7 @@ from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest
 from ltds.engine.class_matching import as_in_model, match_classes
 from ltds.engine.model import Model
+from ltds.engine.model_directory import is_model_directory
 from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
 from ltds.engine.seen_images import leave_out_seen
 
@@ -172,14 +173,25 @@ def write_evaluation(folder: Path, metrics: dict[str, Any], judged: Sequence[Jud
     write_json(folder / FILE, metrics)
 
 
-def evaluation_folder(model: Path, metrics: dict[str, Any]) -> Path:
-    """Where the evaluation of a run, or of a model directory, goes unless the user says otherwise: evaluations/NAME.
+def evaluations_of(model: Path) -> Path:
+    """Where evaluations go unless the user says otherwise: into the run, but beside a model directory.
+
+    A model directory is given to others, who must not get the names and pictures of the images that it was tested on.
+    """
+    if is_model_directory(model):
+        named = model if model.name not in ("", "..") else model.resolve()
+        return named.with_name(f"{named.name}-{EVALUATIONS_FOLDER}")
+    return model / EVALUATIONS_FOLDER
+
+
+def evaluation_folder(parent: Path, metrics: dict[str, Any]) -> Path:
+    """The folder NAME of one evaluation, named after its images.
 
     If NAME holds an evaluation on other images, as of another folder called "images", a longer name keeps both. The
     same evaluation goes to the same folder again.
     """
     data = metrics["data"]
-    folder = model / EVALUATIONS_FOLDER / (re.sub(r"[^\w.-]+", "-", data["name"]).strip(".-") or "data")
+    folder = parent / (re.sub(r"[^\w.-]+", "-", data["name"]).strip(".-") or "data")
     if not (folder / FILE).is_file() or _is_same(folder / FILE, data):
         return folder
     images = hashlib.sha256(f"{data['checksum']} {data['content']}".encode()).hexdigest()

@@ -10,13 +10,19 @@ from typing import Any
 from ltds.core.errors import ConfigError
 from ltds.core.files import require_writable
 from ltds.core.progress import SILENT, Progress
-from ltds.core.runs import EVALUATIONS_FOLDER
 from ltds.data.datasets.raw import open_or_preview
 from ltds.data.manifest import Manifest
 from ltds.engine.export import ExportFormat, ExportResult
 from ltds.engine.load import load_model
 from ltds.engine.model import Model, check_counts, check_threshold
-from ltds.engine.other_data import EvaluatedSplit, Judged, evaluate_on, evaluation_folder, write_evaluation
+from ltds.engine.other_data import (
+    EvaluatedSplit,
+    Judged,
+    evaluate_on,
+    evaluation_folder,
+    evaluations_of,
+    write_evaluation,
+)
 from ltds.engine.predict_files import FilePredictions, SkippedFile, find_images, predict_files
 from ltds.engine.write_predictions import check_output, write_predictions
 
@@ -141,13 +147,14 @@ def evaluate_elsewhere(
 ) -> OtherDataResult:
     """A trained model on another dataset with the same class names, or on a folder of images sorted by class.
 
-    Writes evaluation.json and predictions.csv into `out`, by default evaluations/NAME in the model's folder; if NAME
-    holds an evaluation on other images, the name gets longer.
+    Writes evaluation.json and predictions.csv into `out`, by default evaluations/NAME in the run or
+    MODEL-evaluations/NAME beside a model directory; if NAME holds an evaluation on other images, the name gets longer.
     """
     manifest = open_or_preview(data, progress)
     loaded = load_model(model, device=device, trust=trust)
-    require_writable(Path(model) / EVALUATIONS_FOLDER if out is None else Path(out))
+    parent = evaluations_of(Path(model))
+    require_writable(parent if out is None else Path(out))
     metrics, judged, predictions = evaluate_on(loaded, manifest, split=split, batch_size=batch_size, progress=progress)
-    folder = evaluation_folder(Path(model), metrics) if out is None else Path(out)
+    folder = evaluation_folder(parent, metrics) if out is None else Path(out)
     write_evaluation(folder, metrics, judged)
     return OtherDataResult(metrics, folder, predictions.skipped, tuple(judged), manifest.root)

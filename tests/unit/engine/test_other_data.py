@@ -110,6 +110,22 @@ def test_evaluations_on_other_images_never_share_a_folder(toy: Manifest, tmp_pat
     assert len(list((run.path / "evaluations").iterdir())) == 3
 
 
+def test_who_gets_an_exported_model_does_not_get_its_evaluations(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = toy_session(toy)
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    images = site(toy, tmp_path / "a", "wax")
+    model = tmp_path / "model"
+    ltds.export(run.path, out=model)
+    exported = sorted(model.iterdir())
+    assert evaluate_elsewhere(model, images).folder == tmp_path / "model-evaluations" / "images"
+    monkeypatch.chdir(model)
+    assert evaluate_elsewhere(".", images).folder == tmp_path / "model-evaluations" / "images", "the same evaluation"
+    assert sorted(model.iterdir()) == exported
+
+
 def test_an_evaluation_needs_no_training_images(toy: Manifest, tmp_path: Path) -> None:
     session = toy_session(toy)
     run = recorded(session, tmp_path / "run")
@@ -130,11 +146,11 @@ def test_an_evaluation_from_before_content_was_recorded_is_replaced(tmp_path: Pa
     data = {"name": "new site", "checksum": "1", "split": "all", "content": "2"}
     folder = tmp_path / "evaluations" / "new-site"
     write_json(folder / "evaluation.json", {"data": {"name": "new site", "checksum": "1", "split": "all"}})
-    assert evaluation_folder(tmp_path, {"data": data}) == folder
-    other = evaluation_folder(tmp_path, {"data": data | {"checksum": "3"}})
+    assert evaluation_folder(folder.parent, {"data": data}) == folder
+    other = evaluation_folder(folder.parent, {"data": data | {"checksum": "3"}})
     assert other.name == f"new-site-all-{hashlib.sha256(b'3 2').hexdigest()[:8]}"
     (folder / "evaluation.json").write_text("[1]")
-    assert evaluation_folder(tmp_path, {"data": data}) != folder, "a file of somebody else is left alone"
+    assert evaluation_folder(folder.parent, {"data": data}) != folder, "a file of somebody else is left alone"
 
 
 def test_a_class_called_unknown_is_told_from_the_answer_unknown(toy: Manifest, tmp_path: Path) -> None:
