@@ -23,19 +23,22 @@ def journal_rows(content: bytes) -> list[dict[str, Any]]:
 
 
 def last_step(file: BinaryIO) -> tuple[int, float]:
-    """Step and seconds in the last line of a journal; zeros where there is none.
+    """The step of a journal's last line, and the seconds that the last timed step took; zeros where there are none.
 
-    Reads further back until it finds one: a line with a number for each pair of many domains is long.
+    Reads further back until it finds them: a line with a number for each pair of many domains is long, and lines of
+    validation have no seconds.
     """
     size, end = os.fstat(file.fileno()).st_size, END
     while True:
         file.seek(max(0, size - end))
+        step = None
         for line in reversed(file.read().splitlines()):
             try:
                 row = json.loads(line)
-                return int(row["step"]), float(row.get("seconds", 0.0))
+                step = int(row["step"]) if step is None else step
+                return step, float(row["seconds"])
             except (ValueError, LookupError, TypeError, RecursionError):
                 continue
         if end >= size:
-            return 0, 0.0
+            return step or 0, 0.0
         end *= 4
