@@ -53,7 +53,7 @@ class Method(nn.Module, ABC):
     Then saving and exact resuming work without any further code in the method.
     """
 
-    Config: ClassVar[type[Settings]]
+    Config: ClassVar[type[Settings]] = Settings  # none, unless a method has some
     batches_per_step: ClassVar[int] = 1  # batches of each domain that a step takes; Batch.split separates them
     fits_after_training: bool = False  # whether `fit_after_training` does anything
     mixes_domains: bool = False  # whether images of all domains are in one forward pass in training

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ltds.core.errors import ConfigError
 from ltds.core.registry import find_or_import
 from ltds.methods.entry import MethodEntry
 from ltds.methods.table import domains, long_tail, paper
@@ -22,11 +21,6 @@ def find_method(name: str) -> MethodEntry:
     found = find_or_import("method", name, METHODS)
     if isinstance(found, MethodEntry):
         return found
-    from ltds.methods.base import Method  # needs torch, which a list of the methods does not
+    from ltds.methods.outside import outside_entry  # needs torch, which a list of the methods does not
 
-    if isinstance(found, type) and issubclass(found, Method):
-        summary = (found.__doc__ or name).strip().splitlines()[0]
-        return MethodEntry(name, found, summary, networks="", passes="")
-    raise ConfigError(
-        f"Expected '{name}' to be a subclass of ltds.Method, but got {found!r}. Derive it from ltds.Method."
-    )
+    return outside_entry(name, found)
