@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ltds.core.errors import ConfigError, nearest
+from ltds.core.errors import ConfigError, expected, nearest
 from ltds.core.trust import module_of
 
 Thing = TypeVar("Thing")
@@ -30,6 +30,9 @@ def find_or_import(kind: str, name: str, known: Mapping[str, Thing]) -> Thing | 
     if module is None:
         remedy = f"{nearest(name, known)} Name your own as 'package.module:Thing'."
         raise ConfigError(f"Expected the name of a {kind}, but got '{name}'. {remedy}")
+    if module == "__main__":  # another program, or this one tomorrow, has another main module
+        remedy = f"Put it into a file that can be imported: 'mine:{name.partition(':')[2]}' for mine.py."
+        raise ConfigError(expected(f"'{name}'", "in a module that a later program can import", "'__main__'", remedy))
     try:
         return getattr(importlib.import_module(module), name.partition(":")[2])
     except Exception as error:  # importing runs the user's code, which may fail in any way

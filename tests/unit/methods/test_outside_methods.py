@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,12 @@ NOT_BUILT = {
 def test_a_class_that_cannot_work_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=REFUSED[name]):
         find_method(f"test_outside_methods:{name}")
+
+
+def test_a_class_of_the_running_script_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "Plain", Plain, raising=False)
+    with pytest.raises(ConfigError, match=r"but got '__main__'. Put it into a file .* 'mine:Plain' for mine\.py"):
+        find_method("__main__:Plain")
 
 
 @pytest.mark.parametrize("name", NOT_BUILT)
