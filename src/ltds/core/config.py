@@ -92,7 +92,7 @@ def check_settings(
 ) -> tuple[SettingsType | None, list[str]]:
     """The settings, or None and a sentence for each mistake, with the remedy for it."""
     try:
-        return model.model_validate(_tuples(data)), []
+        return model.model_validate(as_tuples(data)), []
     except ValidationError as error:
         return None, [_sentence(model, dict(item), prefix, remedy) for item in error.errors()]
 
@@ -162,11 +162,11 @@ def _rule_of_a_group(name: str, rule: str) -> str:
     return sentence if sentence.endswith(".") else f"{sentence}."
 
 
-def _tuples(value: Any) -> Any:
+def as_tuples(value: Any) -> Any:
     """TOML's arrays as tuples, so that frozen settings hold nothing that can change."""
     if isinstance(value, Mapping):
-        return {key: _tuples(inner) for key, inner in value.items()}
-    return tuple(_tuples(inner) for inner in value) if isinstance(value, list | tuple) else value
+        return {key: as_tuples(inner) for key, inner in value.items()}
+    return tuple(as_tuples(inner) for inner in value) if isinstance(value, list | tuple) else value
 
 
 def _nested(path: list[str], value: Any) -> dict[str, Any]:

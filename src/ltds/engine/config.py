@@ -9,6 +9,7 @@ from typing import Any
 
 from ltds.core.config import Settings, check_settings, listing, merge
 from ltds.core.errors import ConfigError
+from ltds.core.storable import stored_values
 from ltds.core.trust import require_trust
 from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
@@ -50,8 +51,8 @@ class RunConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Tables for TOML, from which `resolve` makes the same config again."""
-        groups = {name: getattr(self, name).model_dump(mode="json") for name in SharedSettings.model_fields}
-        return {"method": {"name": self.method_name, **self.method.model_dump(mode="json")}, **groups}
+        groups = {name: stored_values(getattr(self, name)) for name in SharedSettings.model_fields}
+        return {"method": {"name": self.method_name, **stored_values(self.method)}, **groups}
 
 
 def resolve(*layers: Mapping[str, Any], dataset: Manifest | str = "", trust: Iterable[str] | None = None) -> RunConfig:

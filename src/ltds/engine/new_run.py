@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError, expected
+from ltds.core.storable import require_storable
 from ltds.data.datasets import find_recipe
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
@@ -13,7 +14,8 @@ from ltds.nn.mixstyle import MixStyleSettings, require_learning_stages
 
 
 def check_new_run(config: RunConfig) -> None:
-    """Refuse settings that do not do what they seem to."""
+    """Refuse settings that do not do what they seem to, or that the run could not be read from again."""
+    require_storable(config.method, "method.")
     if config.optimizer.backbone_lr_scale == 0:
         raise ConfigError(
             "Expected optimizer.backbone_lr_scale to be above 0, but got 0: the statistics of BatchNorm would still "
