@@ -26,6 +26,7 @@ from ltds.engine.device import choose_device
 from ltds.engine.frozen import FrozenRecord, activation_inputs, extractor_of
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
+from ltds.engine.phase_checks import checked_phases
 from ltds.engine.phases import schedule_phases
 from ltds.engine.precision import choose_precision, require_working
 from ltds.engine.semantics import load_embeddings
@@ -61,7 +62,7 @@ def assemble(
     embeddings = load_embeddings(config, manifest, task)
     dim = inputs.dim if isinstance(inputs, FeatureInputs) else None
     method = build_method(config, task, embeddings, device, input_dim=dim)
-    phases = schedule_phases(method.phases(), config.schedule)
+    phases = schedule_phases(checked_phases(method), config.schedule)
     if precision is None:
         sample = manifest.rows("train", task.sources[0])[: config.data.batch_size]
         images = partial(inputs.evaluation, sample)

@@ -34,12 +34,12 @@ def schedule_phases(phases: tuple[Phase, ...], schedule: ScheduleSettings) -> tu
     """
     scheduled: list[ScheduledPhase] = []
     share, end = 0.0, 0  # the end in epochs
-    for phase in phases:
+    for number, phase in enumerate(phases, start=1):
         start, share = end, share + phase.share
         end = round(share * schedule.epochs) if share <= 1 else start + round(phase.share * schedule.epochs)
         end = max(start + 1, end)
         steps = (end - start) * schedule.steps_per_epoch
-        scheduled.append(ScheduledPhase(phase, start * schedule.steps_per_epoch, steps, last=phase is phases[-1]))
+        scheduled.append(ScheduledPhase(phase, start * schedule.steps_per_epoch, steps, last=number == len(phases)))
     return tuple(scheduled)
 
 
