@@ -23,6 +23,7 @@ from ltds.engine.build import build_method
 from ltds.engine.compiling import compile_backbones
 from ltds.engine.config import RunConfig
 from ltds.engine.device import choose_device
+from ltds.engine.fixed_state import layout_of
 from ltds.engine.frozen import FrozenRecord, activation_inputs, extractor_of
 from ltds.engine.identity import identity
 from ltds.engine.optim import build_optimizer
@@ -83,6 +84,7 @@ def assemble(
         phases=phases,
         loaders=tuple(_loader(config, manifest, task, inputs, device, method, s.phase, ranks) for s in phases),
         learnable=frozenset(name for name, p in method.named_parameters() if p.requires_grad),
+        layout=layout_of(method),
         frozen=frozen,
         device=device,
         identity=identity(config, manifest),

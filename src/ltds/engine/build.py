@@ -12,6 +12,7 @@ from ltds.core.errors import ConfigError, LtdsError, expected
 from ltds.core.rng import reseed_global
 from ltds.core.task import Task
 from ltds.engine.config import RunConfig
+from ltds.engine.fixed_state import require_storable_state
 from ltds.methods.base import Method
 from ltds.methods.entry import OUTSIDE
 from ltds.methods.problem import Problem
@@ -43,6 +44,7 @@ def build_method(
     feature_dim = feature_dim_of(backbone, config.data.size, input_dim)
     problem = Problem(task=task, embeddings=embeddings, backbone=backbone, feature_dim=feature_dim)
     method = _built(config, problem)
+    require_storable_state(method)
     method.to(device or torch.device("cpu"))
     if not method.second_order:  # convolutions follow the layout of their weights: 0.67 to 0.9 of the time on a CPU
         method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

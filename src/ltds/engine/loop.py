@@ -19,6 +19,7 @@ from ltds.engine.batchnorm import estimate_statistics
 from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.features import validation_distances
 from ltds.engine.finite import require_finite_weights
+from ltds.engine.fixed_state import require_same_state
 from ltds.engine.journal import Journal, SilentJournal
 from ltds.engine.optim import learning_rate, set_learning_rate
 from ltds.engine.outcome import finish, predict_split
@@ -65,8 +66,11 @@ def _train_phase(
     per_epoch = session.config.schedule.steps_per_epoch
     every = session.config.run.checkpoint_every or per_epoch
     numbers = StepNumbers(journal, look_every(session.config.run.look_every, session.device))
+    begun = state.step
     for batch in session.batches(state.step, min(stop, scheduled.stop)):
         take_step(session, batch, state.step, numbers)
+        if state.step == begun:
+            require_same_state(session.method, session.layout, session.optimizer)
         state = replace(state, step=state.step + 1)
         if state.step % per_epoch == 0 or state.step % every == 0 or state.step in (stop, scheduled.stop):
             numbers.look()  # before anything is validated or saved
@@ -94,6 +98,7 @@ def _start_phase(session: Session, run: RunDirectory, scheduled: ScheduledPhase,
         file = run.best_of(before.phase.name)
         restored_in_all(session, lambda: load_checkpoint(file, session.method, identity=session.identity))
     start_phase(scheduled, session.method, session.optimizer, session.config.run.seed)
+    require_same_state(session.method, session.layout, session.optimizer)
     session.average.clear()
     return TrainState(step=state.step, best_step=state.step)  # the best accuracy so far belongs to another phase
 
@@ -128,6 +133,7 @@ def _validate(
 
     Without validation images, and with schedule.keep=last, every epoch replaces the one before.
     """
+    require_same_state(session.method, session.layout, session.optimizer)
     require_finite_weights(session.method, state.step)
     if session.sharing is not None:
         session.sharing.agree()
@@ -198,6 +204,7 @@ def _measure_distances(session: Session, step: int, journal: Journal) -> None:
 
 
 def _save(session: Session, run: RunDirectory, state: TrainState, journal: Journal) -> None:
+    require_same_state(session.method, session.layout, session.optimizer)
     require_finite_weights(session.method, state.step)
     if session.sharing is not None:
         session.sharing.agree()

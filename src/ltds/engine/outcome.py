@@ -13,6 +13,7 @@ from ltds.core.types import Batch
 from ltds.engine.agree import restored_in_all
 from ltds.engine.checkpoint import load_checkpoint, save_checkpoint
 from ltds.engine.features import sample_features, store_thumbnails
+from ltds.engine.fixed_state import require_same_state
 from ltds.engine.model_record import model_record
 from ltds.engine.seen_images import seen_fingerprints, write_fingerprints
 from ltds.engine.session import Session
@@ -29,6 +30,7 @@ def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> 
     )
     if session.method.fits_after_training:
         fit_after_training(session, progress)
+        require_same_state(session.method, session.layout, session.optimizer)
         if first:
             save_checkpoint(run.best_checkpoint, session.method, None, best, session.identity)
     splits = [split for split in ("val", "test") if len(session.rows(split))]

@@ -19,6 +19,7 @@ from ltds.data.loading import Loader, evaluation_batches
 from ltds.data.manifest import Manifest
 from ltds.engine.averaging import WeightAverage
 from ltds.engine.config import RunConfig
+from ltds.engine.fixed_state import StateLayout
 from ltds.engine.frozen import FrozenRecord
 from ltds.engine.phases import ScheduledPhase
 from ltds.engine.swad import WeightWindow
@@ -43,6 +44,7 @@ class Session:
     phases: tuple[ScheduledPhase, ...]  # the phases of the run
     loaders: tuple[Loader, ...]  # one for each of them
     learnable: frozenset[str]  # names of parameters that some phase may train
+    layout: StateLayout  # the parameters and buffers that the method began with
     frozen: FrozenRecord | None  # the network between images and inputs, where there is one
     device: torch.device
     identity: str  # hash of dataset, class embeddings and settings: what a checkpoint belongs to
