@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from ltds.core.errors import CheckpointError
 from ltds.core.files import atomic
+from ltds.core.tensors import packed
 
 FORMAT = 3
 FORMAT_WITHOUT_CHECKSUM = 2  # still read
@@ -85,10 +86,10 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
 def _write(
     file: Path, tensors: Mapping[str, Tensor], state: TrainState, identity: str, previous: Path | None = None
 ) -> None:
-    packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    values = packed(tensors)
     header: dict[str, Any] = {"format": FORMAT, "state": asdict(state), "identity": identity}
-    header["sha256"] = _checksum(packed, header)
-    content = save(packed, metadata={"ltds": json.dumps(header)})
+    header["sha256"] = _checksum(values, header)
+    content = save(values, metadata={"ltds": json.dumps(header)})
     with atomic(file, len(content)) as stream:
         stream.write(content)
         if previous is not None and file.is_file():

@@ -19,6 +19,7 @@ import ltds
 from ltds.core.errors import CheckpointError
 from ltds.core.files import write_bytes, write_json
 from ltds.core.task import Task
+from ltds.core.tensors import packed
 from ltds.engine.config import as_stored, resolve
 from ltds.engine.model_record import FORMAT, ModelRecord
 from ltds.engine.preprocessing import FrozenPreprocessing
@@ -68,8 +69,7 @@ def write_weights(folder: Path, method: nn.Module, model: StoredModel) -> None:
     tensors = {f"{METHOD}{name}": value for name, value in method.state_dict().items()}
     if model.embeddings is not None:
         tensors[EMBEDDINGS] = model.embeddings.vectors
-    packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    write_bytes(folder / WEIGHTS, save(packed, metadata={"format": "pt"}))
+    write_bytes(folder / WEIGHTS, save(packed(tensors), metadata={"format": "pt"}))
     if isinstance(model.record.preprocessing, FrozenPreprocessing):
         model.record.preprocessing.network.save(folder / FROZEN_WEIGHTS)
 
