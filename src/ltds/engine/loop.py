@@ -26,6 +26,7 @@ from ltds.engine.outcome import finish, predict_split
 from ltds.engine.phases import ScheduledPhase, freeze, start_phase
 from ltds.engine.restore import restore
 from ltds.engine.session import Session
+from ltds.engine.step_loss import checked_loss
 from ltds.engine.step_numbers import StepNumbers, look_every
 from ltds.engine.swad import WeightWindow, validation_loss
 from ltds.evaluation.protocol import validation_accuracy
@@ -113,7 +114,7 @@ def take_step(session: Session, batch: Batch, step: int, numbers: StepNumbers) -
     set_learning_rate(session.optimizer, lr)
     session.method.train()
     with session.shared_out():
-        loss = session.method.loss(batch, clock)
+        loss = checked_loss(session.method.loss(batch, clock), session.method)
         numbers.check(loss, step)
         session.optimizer.zero_grad(set_to_none=True)
         loss.total.backward()  # type: ignore[no-untyped-call]

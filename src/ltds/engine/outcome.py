@@ -63,7 +63,7 @@ def predict_split(session: Session, split: str, progress: Progress = SILENT) -> 
                 yield images, ids
                 advance(len(ids))
 
-        table = predict(session.method.predict, counted(), labels, domains)
+        table = predict(session.method.predict, counted(), labels, domains, len(session.task.classes))
     if len(mine) == len(rows):
         return table
     logits = session.of_all(torch.from_numpy(table.logits), rows).numpy()
