@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ltds.benchmark.cells import GridCell
 from ltds.benchmark.run_cell import fail
@@ -13,9 +13,15 @@ from ltds.benchmark.status import write_index
 from ltds.core.errors import CheckpointError, LtdsError
 from ltds.core.locks import LockedError, locked
 from ltds.core.progress import SILENT, Progress
-from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.same_data import CONTENT_KEY, image_content, recorded_checksums, require_same_data
+from ltds.engine.own_code import warn_of_reused_runs
+from ltds.engine.same_data import (
+    CONTENT_KEY,
+    image_content,
+    readable_environment,
+    recorded_checksums,
+    require_same_data,
+)
 from ltds.engine.shared_data import prepare_shared_data, shared_data_key
 
 
@@ -54,6 +60,7 @@ def run_cells(
         for cell in cells:
             cell.run.forget_failure()
     _require_same_images(cells)
+    warn_of_reused_runs(out, [(cell.run, cell.config) for cell in cells if cell.run.exists])
     left = [cell for cell in cells if not cell.run.done and cell.run.failure() is None]
     unusable = _prepare(left, progress)
     yield from unusable
@@ -100,12 +107,5 @@ def _require_same_images(cells: Sequence[GridCell]) -> None:
                 content = image_content(cell.config, manifest)
                 opened[root] = manifest, {CONTENT_KEY: content} if content else {}
             manifest, now = opened[root]
-            before = recorded_checksums(_environment(cell.run))
+            before = recorded_checksums(readable_environment(cell.run))
             require_same_data(cell.run.path, before, now, cell.config, manifest)
-
-
-def _environment(run: RunDirectory) -> dict[str, Any]:
-    try:
-        return run.read_environment()
-    except CheckpointError:  # a damaged record fails its own cell, not the whole benchmark
-        return {}

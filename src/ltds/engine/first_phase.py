@@ -13,6 +13,7 @@ from ltds.engine.checkpoint import adopt_checkpoint
 from ltds.engine.config import RunConfig, as_stored, resolve, with_absolute_paths
 from ltds.engine.identity import identity
 from ltds.engine.journal import write_journal
+from ltds.engine.own_code import changed_code
 from ltds.engine.session import Session
 from ltds.methods.base import Method
 
@@ -47,7 +48,7 @@ def adopt_first_phase(
         if not other.done or first_phase_of(session.config) != training_of(config := _config(other, session)):
             return None
         environment, rows = other.read_environment(), other.read_journal()
-        if any(environment.get(name) != value for name, value in facts.items()):
+        if any(environment.get(name) != value for name, value in facts.items()) or changed_code(environment, config):
             return None
         first, source_identity = session.phases[0], identity(config, session.manifest)
         best = run.best_checkpoint if first.last else run.best_of(first.phase.name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.errors import CheckpointError
+from ltds.core.runs import RunDirectory
 from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
@@ -32,6 +33,14 @@ def data_checksums(config: RunConfig, manifest: Manifest) -> dict[str, str]:
         **{name: files.get(setting) for name, setting in _FILES.items()},
     }
     return {name: checksum for name, checksum in checksums.items() if checksum}
+
+
+def readable_environment(run: RunDirectory) -> dict[str, Any]:
+    """environment.json; empty if it is damaged, which is an error of this run alone and not of a whole benchmark."""
+    try:
+        return run.read_environment()
+    except CheckpointError:
+        return {}
 
 
 def recorded_checksums(environment: Mapping[str, Any]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from ltds.engine.first_phase import adopt_first_phase
 from ltds.engine.identity import file_checksums
 from ltds.engine.loop import train
 from ltds.engine.new_run import check_new_run, check_new_run_on
+from ltds.engine.own_code import CODE_KEY, code_checksums, warn_of_changed_code
 from ltds.engine.precision import recorded_precision, with_precision
 from ltds.engine.same_data import (
     CONTENT_KEY,
@@ -130,7 +131,9 @@ def record(run: RunDirectory, session: Session, first_phase: RunDirectory | None
 
 
 def _environment(session: Session) -> dict[str, Any]:
-    return describe_environment(session.device) | {"ranks": session.ranks.world, "precision": session.precision}
+    facts = describe_environment(session.device) | {"ranks": session.ranks.world, "precision": session.precision}
+    code = code_checksums(session.config)
+    return facts | {CODE_KEY: code} if code else facts
 
 
 def _require_same_task(run: RunDirectory, session: Session) -> None:
@@ -152,6 +155,7 @@ def _record_resume(run: RunDirectory, session: Session) -> None:
     before, checksums = recorded_checksums(environment), data_checksums(config, manifest)
     require_same_data(run.path, before, checksums, config, manifest)
     _require_same_frozen(run, environment, session)
+    warn_of_changed_code(run, environment, config)
     now = _environment(session)
     changed = {key: value for key, value in now.items() if value != environment.get(key)}
     earlier = environment.get("resumed")

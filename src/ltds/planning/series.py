@@ -17,6 +17,7 @@ from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, SERIES_FILE, RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve, with_ranks
+from ltds.engine.own_code import warn_of_reused_runs
 from ltds.engine.same_data import data_checksums, require_same_data
 from ltds.engine.start import create_run, refuse_existing, resume_run
 
@@ -164,6 +165,7 @@ class RunSeries:
 
         The folder must be locked. `ranks`: another number of them than the settings say.
         """
+        kept = [run for run in map(self.run, self.configs) if run.done]
         for number, (name, config) in enumerate(self.configs.items(), 1):
             run = self.run(name)
             if run.done:
@@ -173,6 +175,8 @@ class RunSeries:
             manifest = manifest or Manifest.read(Path(resolved.data.root))
             now = data_checksums(resolved, manifest)
             require_same_data(self.path, self.data, now, resolved, manifest, remedy=NEW_SERIES)
+            warn_of_reused_runs(self.path, [(earlier, resolved) for earlier in kept])
+            kept = []  # once is enough
             if run.exists:
                 resume_run(run, progress, trust=trust or (), ranks=ranks)
                 continue

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ltds.core.added import ADDED
+from ltds.reporting.code_versions import mixed_versions
 from ltds.reporting.dataset import Dataset, ImageCounts
 from ltds.reporting.run import Run
 from ltds.reporting.used_files import EMBEDDINGS, UsedFile, file_texts
@@ -66,6 +67,7 @@ def _dataset(name: str, counts: ImageCounts, runs: list[Run], notes: list[str]) 
         for label, members in _variants(method, [run for run in runs if run.method == method], texts, notes).items():
             rows[label] = _without_repeats(members, notes)
     notes.extend(_different_settings(name, rows, texts))
+    notes.extend(mixed_versions(name, rows))
     task = runs[0].task
     ordered = {domain: counts[domain] for domain in task.domains if domain in counts}
     return Dataset(name, task.classes, task.domains, ordered, rows)
