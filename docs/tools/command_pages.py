@@ -13,8 +13,9 @@ from ltds.cli.main import app
 
 INTRODUCTION = """
 Every command, as its `--help` describes it. `-q` and `-v` come before the name of the command: `ltds -q train ...`.
-Exit codes: 0 success, 2 a mistake that you can correct (one sentence, no traceback), 1 a fault in ltds. `predict` and
-`evaluate` also exit with 1 after they skipped images that they could not read, `data check` where it found problems."""
+Exit codes: 0 success, 2 a mistake that you can correct (one sentence, no traceback), 1 a fault in ltds
+or in your own module. `predict` and `evaluate` also exit with 1 after they skipped images that they could not read,
+`data check` where it found problems."""
 
 
 def commands(made: str) -> str:

@@ -118,6 +118,41 @@ def test_a_method(outside: ModuleType, command: Command, toy: ltds.Manifest) -> 
     assert "Cross-entropy times a factor." in command("methods", "their_things:Scaled").stdout
 
 
+FAULTY = """
+import ltds
+
+
+class Divides(ltds.Method):
+    class Config(ltds.Settings):
+        pass
+
+    def loss(self, batch, clock):
+        return ltds.StepLoss(1 / 0)
+
+
+def build(out):
+    out.joinpath("missing", "file").read_text()
+"""
+
+
+def test_an_error_in_their_code_is_not_called_a_fault_in_ltds(
+    command: Command, toy: ltds.Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "their_faults.py").write_text(FAULTY)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = [str(toy.root), "--held-out", "wax", "--out", "run", "--method", "their_faults:Divides", *QUICK]
+    for done, line, where, error in (
+        (command("train", *words), 10, "loss", "ZeroDivisionError: division by zero"),
+        (command("data", "build", "their_faults:build", "--out", "x"), 14, "build", "FileNotFoundError: [Errno 2]"),
+    ):
+        assert done.returncode == 1
+        assert "Traceback" in done.stderr
+        last = done.stderr.strip().splitlines()[-1]
+        place = f"'{tmp_path / 'their_faults.py'}', line {line}, in {where}"
+        assert last.startswith(f"ltds: the error is in your code, not in ltds: {place}: {error}")
+    sys.modules.pop("their_faults")
+
+
 def test_a_criterion(outside: ModuleType, command: Command, toy: ltds.Manifest) -> None:
     ours = train(command, toy, "ours", "method.criterion=ce")
     theirs = train(command, toy, "theirs", "method.criterion=their_things:cross_entropy")

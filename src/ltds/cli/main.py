@@ -13,6 +13,7 @@ import typer
 import ltds
 from ltds.cli import benchmark, data, demo, doctor, evaluate, export, methods, predict, report, serve, train
 from ltds.cli.hints import find_command, hint
+from ltds.cli.own_code import say_where, users_frame
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import LtdsError, LtdsWarning
 from ltds.core.processor import prepare_process
@@ -82,7 +83,8 @@ def _system_error(error: OSError) -> str:
 
 
 def run() -> None:
-    """Exit codes: 0 success; 2 a mistake that the user can correct (a sentence, no traceback); 1 a fault in ltds.
+    """Exit codes: 0 success; 2 a mistake that the user can correct (a sentence, no traceback); 1 a fault in ltds,
+    or in a module of the user that it called (with a traceback).
 
     `predict` and `evaluate` also exit with 1 after they skipped images that could not be read.
     """
@@ -94,12 +96,15 @@ def run() -> None:
         remedy = hint(error, find_command(typer.main.get_command(app), sys.argv[1:]))
         print(*map(inert, filter(None, [f"ltds: {error}", remedy])), sep="\n", file=sys.stderr)
         sys.exit(2)
-    except OSError as error:
-        print(inert(_system_error(error)), file=sys.stderr)
-        sys.exit(2)
-    except Exception:
+    except Exception as error:
+        frame = users_frame(error)
+        if isinstance(error, OSError) and frame is None:
+            print(inert(_system_error(error)), file=sys.stderr)
+            sys.exit(2)
         traceback.print_exc()
-        print(
-            "ltds: this is a fault in ltds, not in your input. Please report it with the lines above.", file=sys.stderr
-        )
+        if frame is None:
+            fault = "this is a fault in ltds, not in your input. Please report it with the lines above."
+        else:
+            fault = f"the error is in your code, not in ltds: {say_where(frame, error)}"
+        print(inert(f"ltds: {fault}"), file=sys.stderr)
         sys.exit(1)
