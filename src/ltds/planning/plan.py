@@ -186,10 +186,11 @@ def needs_images(given: Given) -> bool:
 def _stage_work(manifest: Manifest, facts: DatasetFacts, given: Given, runs: int) -> StageWork | None:
     """What training the last stage of a network would take; None where it does not pay or was not measured.
 
-    That is with few images, and for methods whose steps take more than one pass.
+    That is with few images, and for methods whose steps are known to take more than one pass. A method from outside
+    does not say: it gets the network of the methods that it is compared with, and its steps are measured.
     """
     name = _method_name(given)
-    if facts.images < ENOUGH_FOR_A_STAGE or (name and find_method(name).passes != "K"):
+    if facts.images < ENOUGH_FOR_A_STAGE or (name and find_method(name).passes not in ("K", "")):
         return None
     chosen = choose.choose_batch(facts, given, 1, "stages", on_cpu=True)
     batch_size = chosen.settings["data.batch_size"] if chosen else int(given["data"]["batch_size"])

@@ -422,7 +422,14 @@ def test_what_is_trained(
 
 @pytest.mark.parametrize(
     ("method", "images", "pays"),
-    [("", 2000, True), ("ltds", 2000, True), ("ltds", 1999, False), ("daml", 2000, False), ("epi-fcr", 2000, False)],
+    [
+        ("", 2000, True),
+        ("ltds", 2000, True),
+        ("ltds", 1999, False),
+        ("daml", 2000, False),
+        ("epi-fcr", 2000, False),
+        ("ltds.methods.agg:Agg", 2000, True),  # named as a class from outside is
+    ],
 )
 def test_the_work_of_a_last_stage(toy: Manifest, method: str, images: int, pays: bool) -> None:
     facts = replace(dataset_facts(toy, "wax"), images=images)
