@@ -38,6 +38,9 @@ class RunDirectory:
 
     path: Path
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))  # people type ltds.RunDirectory("runs/first")
+
     @property
     def config_file(self) -> Path:
         return self.path / "config.toml"

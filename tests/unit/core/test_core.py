@@ -181,3 +181,9 @@ def test_the_reason_of_an_error_is_what_came_whatever_the_names_contain() -> Non
     assert DataError(expected("batch", "at least 2", 1, "Raise it.")).reason == "1"
     plain = DataError("The disk is full. Make room.")
     assert (plain.got, plain.reason) == ("", "The disk is full. Make room.")
+
+
+def test_a_run_directory_may_be_given_as_text(tmp_path: Path) -> None:
+    RunDirectory(tmp_path / "run").write_metrics({"summary": {}})
+    assert RunDirectory(str(tmp_path / "run")).read_metrics() == {"summary": {}}
+    assert RunDirectory("run") == RunDirectory(Path("run"))
