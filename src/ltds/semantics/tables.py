@@ -123,7 +123,9 @@ def _from_arrays(file: Path, arrays: Mapping[str, Any], names: Sequence[str] | N
 
 def _table(file: Path, values: NDArray[Any], names: Sequence[str] | None, key: str | None) -> ClassTable:
     if names is None:
-        remedy = f"Pass names, or write one per line into '{file.with_suffix('.txt').name}' (for .npy)."
+        beside = f"Write one per line into '{file.with_suffix('.txt').name}', in the order of the rows."
+        inside = f"Store them in it as an array of texts called '{NAME_KEYS[0]}', in the order of the rows."
+        remedy = beside if file.suffix.lower() == ".npy" else inside
         raise DataError(expected(f"'{file.name}'", "accompanied by class names", "none", remedy))
     if values.ndim == 2 and file.suffix.lower() == ".mat" and values.shape[0] != len(names) == values.shape[1]:
         values = values.T  # MATLAB tables often have a class per column

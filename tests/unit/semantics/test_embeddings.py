@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -186,3 +187,17 @@ def test_rows_without_hidden_classes_keep_those_of_known_ones():
     ):
         assert [names[i] for i in rows_without(names, ["HER2-"], ["HER2+", "cat"])] == left, names
     assert rows_without(["a", "A"], [], ["a"]) == [0, 1]
+
+
+def test_the_error_for_rows_without_names_can_be_followed(tmp_path: Path) -> None:
+    rows = np.eye(2, dtype=np.float32)
+    np.savez(tmp_path / "rows.npz", vectors=rows)
+    with pytest.raises(DataError, match=r"Store them in it as an array of texts called 'class_names'"):
+        ClassEmbeddings.from_table(tmp_path / "rows.npz")
+    np.savez(tmp_path / "rows.npz", vectors=rows, class_names=np.array(["ant", "bee"]))
+    assert ClassEmbeddings.from_table(tmp_path / "rows.npz").names == ("ant", "bee")
+    np.save(tmp_path / "plain.npy", rows)
+    with pytest.raises(DataError, match=r"Write one per line into 'plain\.txt'"):
+        ClassEmbeddings.from_table(tmp_path / "plain.npy")
+    (tmp_path / "plain.txt").write_text("ant\nbee\n")
+    assert ClassEmbeddings.from_table(tmp_path / "plain.npy").names == ("ant", "bee")
