@@ -32,7 +32,7 @@ from ltds.core.files import write_text
 from ltds.evaluation.significance import agreement, paired_difference
 from ltds.methods.registry import METHODS
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.open_names import KNOWS_NAMES, marked
+from ltds.reporting.open_names import about_names, marked
 from ltds.reporting.paper.tables import METRIC_KEYS, by_paper_preset, paper_preset, preset_averages
 
 ROOT = Path(__file__).parents[1]
@@ -190,7 +190,7 @@ def table(study: Study, options: dict[str, str]) -> str:
     if compared:
         notes += [_rules(study, rows, column) for column in columns if column in RULED][:1]
     basis = " ".join(filter(None, [_sizes(study, rows), *notes]))
-    return "\n".join([*lines, "", basis, *([KNOWS_NAMES] if informed else []), ""])
+    return "\n".join([*lines, "", basis, *([about_names(informed)] if informed else []), ""])
 
 
 def _averages(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ltds.evaluation.significance import LEVEL, coverage_limit
 from ltds.reporting.comparison import Comparison, ComparisonRow
-from ltds.reporting.open_names import KNOWS_NAMES, marked
+from ltds.reporting.open_names import about_names, marked
 from ltds.reporting.paired_runs import MethodDifference
 from ltds.reporting.result_table import MISSING, TOO_FEW, TableCell
 
@@ -129,7 +129,7 @@ def _legend(table: Comparison, has_paper: bool) -> Iterable[str]:
     if has_paper:
         yield PAPER
     if table.informed:
-        yield KNOWS_NAMES
+        yield about_names(table.informed)
 
 
 def sentences(tables: Sequence[ComparisonTable]) -> list[str]:

@@ -9,7 +9,7 @@ from ltds.reporting.comparison import comparisons
 from ltds.reporting.comparison_table import ComparisonTable, comparison_table
 from ltds.reporting.cost import HEADINGS, Cost, times_are_noise
 from ltds.reporting.dataset import Dataset
-from ltds.reporting.open_names import KNOWS_NAMES
+from ltds.reporting.open_names import about_names
 from ltds.reporting.result_table import MISSING, TOO_FEW, ResultTable, detail_table, main_table
 from ltds.reporting.sample_size import FEWEST, WIDEST
 
@@ -42,6 +42,7 @@ def legend(tables: Iterable[ResultTable]) -> list[str]:
     shown = list(tables)
     cells = [cell for table in shown for _, row in table.rows for cell in row]
     costs = [cost for table in shown for cost in table.costs]
+    informed = [label for table in shown for label in table.informed]
     has_oracle = any(column.metric.choice == "h_oracle" for table in shown for column in table.columns)
     sentences = (
         (SPREAD, True),
@@ -51,7 +52,7 @@ def legend(tables: Iterable[ResultTable]) -> list[str]:
         (NO_VALUE, any(cell.mean is None for cell in cells) or any(_missing_cost(table) for table in shown)),
         (IMAGES, any(any(table.images) for table in shown)),
         (ORACLE, has_oracle),
-        (KNOWS_NAMES, any(table.informed for table in shown)),
+        (about_names(informed), bool(informed)),
         (COST, bool(costs)),
         (NOISE, any(times_are_noise(table.costs) for table in shown)),
     )

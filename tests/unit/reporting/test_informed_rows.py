@@ -19,7 +19,7 @@ from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.formats.terminal import terminal_rows
 from ltds.reporting.legend import comparison_tables
-from ltds.reporting.open_names import KNOWS_NAMES
+from ltds.reporting.open_names import KNOWS_NAMES, about_names
 
 ART = "art_&_co"  # the domain that alone has a class
 INFORMED = ["ltds", "agg-embeddings"]
@@ -67,6 +67,16 @@ def test_without_such_a_row_nothing_is_said(grid: Collection) -> None:
     assert KNOWS_NAMES not in markdown_table(grid)
 
 
+def test_our_remedy_is_named_for_our_method_alone(make_run: MakeRun, runs: Path) -> None:
+    make_run("agg", ART)
+    with_embeddings(make_run("theirs:Method", ART))
+    assert "know of these classes." in markdown_table(collect([runs]))
+    for label in ("ltds", "ltds-a", "ltds (method.temperature=1)", "`ltds`"):
+        assert about_names(["agg-embeddings", label]).endswith("without the names: ltds-hidden-names.")
+    for label in ("agg-embeddings", "ltdsx:Method"):
+        assert about_names([label]).endswith("know of these classes.")
+
+
 def test_without_open_classes_there_are_no_names_to_know(make_run: MakeRun, runs: Path) -> None:
     with_embeddings(make_run("ltds", held_out=None))
     (dataset,) = collect([runs]).datasets
@@ -80,7 +90,7 @@ def test_comparisons_are_marked_too(make_run: MakeRun, runs: Path) -> None:
     found = collect([runs])
     for table in comparison_tables(found.datasets[0]):
         assert [table.name(label) for label, _ in table.rows] == ["agg", "ltds §"]
-        assert KNOWS_NAMES in table.legend
+        assert about_names(["ltds"]) in table.legend
     markdown, latex = markdown_table(found), latex_table(found)
     assert markdown.count("| ltds § |") == 5  # results, three comparisons, details
     assert markdown.count("knows the names of the open classes") == 1
