@@ -15,6 +15,7 @@ import torch
 
 import ltds
 from command_line import QUICK, Command, refused
+from ltds.core.errors import DataError
 
 CRITERION = "method.criterion=mine:focal"
 OUTSIDE = '''
@@ -107,6 +108,18 @@ def test_a_dataset(outside: ModuleType, command: Command, toy: ltds.Manifest) ->
     assert (made.name, len(made)) == ("swans", len(toy))
     train(command, made, "run")
     refused(command(*words, "--out", "other", "--set", "titel=swans"), "Did you mean 'title'?")
+    again = command(*words, "--out", "birds", "--set", "title=geese")
+    assert again.returncode == 0, again.stderr
+    assert "'birds' holds a dataset already, which is read and not built again" in again.stderr
+    assert "swans: " in again.stderr
+
+
+def test_a_dataset_is_built_once(mine: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ltds.build_data("mine:build", out=tmp_path / "shapes")
+    assert ltds.build_data("mine:build", out=tmp_path / "shapes").checksum == made.checksum
+    monkeypatch.setattr(mine, "build", lambda out: None)
+    with pytest.raises(DataError, match=r"'mine:build' returns to be a ltds\.Manifest, but got a NoneType"):
+        ltds.build_data("mine:build", out=tmp_path / "nothing")
 
 
 def test_a_method(outside: ModuleType, command: Command, toy: ltds.Manifest) -> None:

@@ -13,6 +13,7 @@ from ltds.cli.build.command import BuildCommand, OutOption, SetOption, output_fo
 from ltds.cli.build.summary import print_summary
 from ltds.cli.screen import SCREEN
 from ltds.data.datasets import config_type, find_builder
+from ltds.data.datasets.by_name import call_builder
 
 
 def outside_command(name: str) -> Any:
@@ -27,7 +28,8 @@ def outside_command(name: str) -> Any:
             given["config"] = read_settings(config, overrides)
         if "progress" in inspect.signature(builder).parameters:
             given["progress"] = SCREEN
-        print_summary(builder(output_folder(out, name.partition(":")[0].rpartition(".")[2]), **given))
+        folder = output_folder(out, name.partition(":")[0].rpartition(".")[2])
+        print_summary(call_builder(name, builder, folder, **given))
 
     _give_signature(call, builder, inputs, with_settings=config is not None)
     app = typer.Typer()

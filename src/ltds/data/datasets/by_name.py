@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from ltds.core.config import nested, parse
-from ltds.core.errors import ConfigError, nearest
+from ltds.core.config import Settings, nested, parse
+from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected, nearest
 from ltds.core.progress import SILENT, Progress
-from ltds.data.datasets import config_type, find_builder
+from ltds.data.build.source import is_whole_dataset
+from ltds.data.datasets import BUILDERS, config_type, find_builder
 from ltds.data.manifest import Manifest
 
 
@@ -47,7 +49,31 @@ def build_data(
         raise ConfigError(f"Expected no settings, because '{dataset}' has none, but got {', '.join(settings)}.")
     if "progress" in parameters:
         given["progress"] = progress
-    return builder(Path(out), **given)
+    return call_builder(dataset, builder, Path(out), **given)
+
+
+def call_builder(name: str, builder: Callable[..., Any], out: Path, **given: Any) -> Manifest:
+    """What the builder of this name makes of its arguments. Those of ltds look themselves for a complete dataset.
+
+    Nobody knows the settings of a dataset that a function from outside has made, so they are not compared.
+    """
+    if name in BUILDERS:
+        made: Manifest = builder(out, **given)
+        return made
+    if is_whole_dataset(out):
+        if isinstance(config := given.get("config"), Settings) and config.model_fields_set:
+            warnings.warn(
+                f"'{out}' holds a dataset already, which is read and not built again: the settings that you gave have "
+                "no effect. To build with them, choose another folder.",
+                LtdsWarning,
+                stacklevel=3,
+            )
+        return Manifest.read(out)
+    made = builder(out, **given)
+    if not isinstance(made, Manifest):
+        remedy = "End the function with: return ltds.Manifest.read(out)"
+        raise DataError(expected(f"what '{name}' returns", "a ltds.Manifest", f"a {type(made).__name__}", remedy))
+    return made
 
 
 _GIVEN = ("out", "config", "progress")
