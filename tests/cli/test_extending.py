@@ -15,7 +15,7 @@ import torch
 
 import ltds
 from command_line import QUICK, Command, refused
-from ltds.core.errors import DataError
+from ltds.core.errors import DataError, LtdsWarning
 
 CRITERION = "method.criterion=mine:focal"
 OUTSIDE = '''
@@ -188,6 +188,30 @@ def test_a_figure(outside: ModuleType, command: Command, toy: ltds.Manifest) -> 
     assert "How many runs" in page
     assert "There are 2 runs." in page
     assert any(file.name.endswith("how-many-runs.png") for file in written)
+
+
+def test_a_figure_that_fails_is_named_on_the_page(
+    outside: ModuleType, command: Command, toy: ltds.Manifest, tmp_path: Path
+) -> None:
+    train(command, toy, "runs/a")
+
+    def broken(context):
+        yield from outside.draw(context)
+        yield from outside.draw(None)
+
+    def nothing(context):
+        return None
+
+    def text(context):
+        return ["a drawing"]
+
+    with pytest.warns(LtdsWarning, match="'broken' of 'toy' is missing or incomplete"):
+        written = ltds.report("runs", out="page.html", figures="figures", extra_figures=[broken, nothing, text])
+    assert Path("figures/captions.txt") in written
+    page = Path("page.html").read_text()
+    assert "There are 1 runs." in page
+    for error in ("AttributeError: ", "TypeError: ", "it yields a str instead of a Drawing"):
+        assert page.count(error) == (2 if error == "TypeError: " else 1)
 
 
 def test_the_file_of_the_page(mine: ModuleType, command: Command) -> None:

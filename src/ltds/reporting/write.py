@@ -14,6 +14,7 @@ from ltds.reporting.comparison import check_reference
 from ltds.reporting.figures import FIGURES, OF_SINGLE_RUNS
 from ltds.reporting.figures.context import ReportFigure
 from ltds.reporting.figures.files import check_image_format, write_figures
+from ltds.reporting.figures.outside import GuardedFigure, figure_problems
 from ltds.reporting.formats import FORMATS
 
 MANY_RUNS = 100  # with more, figures of single runs are drawn on request
@@ -77,16 +78,18 @@ def write_report(
     progress: Progress = SILENT,
 ) -> list[Path]:
     """As `report`, for runs that were collected before."""
-    every = (*FIGURES, *extra_figures)
+    every = (*FIGURES, *map(GuardedFigure, extra_figures))
     many = len(collection.runs) > MANY_RUNS and not all_figures
     shown = tuple(figure for figure in every if not (many and figure in OF_SINGLE_RUNS))
     with progress.track("Writing", len(files)) as advance:
         for file in files:
             write_text(file, FORMATS[file.suffix](collection, reference, shown))
             advance(note=str(file))
-    if figures is None:
-        return list(files)
-    return [*files, *write_figures(collection, Path(figures), figure_format, reference, every)]
+    drawn = [] if figures is None else write_figures(collection, Path(figures), figure_format, reference, every)
+    written = [*files, *drawn]
+    if failed := figure_problems(every):
+        warnings.warn(" ".join(failed), LtdsWarning, stacklevel=3)
+    return written
 
 
 def _warning(problems: Sequence[str]) -> str:

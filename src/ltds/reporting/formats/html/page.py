@@ -13,6 +13,7 @@ from ltds.reporting.comparison_table import ComparisonTable, about_intervals, se
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.figures import FIGURES, OF_SINGLE_RUNS
 from ltds.reporting.figures.context import FigureContext, ReportFigure
+from ltds.reporting.figures.outside import figure_problems
 from ltds.reporting.formats.html.figure_groups import FigureGroup, figure_groups
 from ltds.reporting.formats.html.mistakes import MistakesView, mistakes_views
 from ltds.reporting.formats.html.run_details import filters, run_details
@@ -72,7 +73,7 @@ def render_page(collection: Collection, reference: str | None = None, figures: S
         runs=run_details(collection),
         filters=filters(collection),
         run_metrics=MAIN,
-        problems=collection.problems,
+        problems=(*collection.problems, *figure_problems(figures)),
         sections=sections,
         left_out=any(figure not in figures for figure in OF_SINGLE_RUNS),
         metrics=[(metric, _chosen(collection.runs, metric.choice)) for metric in METRICS.values()],
