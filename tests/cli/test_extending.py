@@ -129,6 +129,12 @@ def test_a_method(outside: ModuleType, command: Command, toy: ltds.Manifest) -> 
     (prediction,) = ltds.load_model(run.path, trust=["their_things"]).predict([toy.root / toy.paths[0]])
     assert prediction.label in (*toy.classes, "unknown")
     assert "Cross-entropy times a factor." in command("methods", "their_things:Scaled").stdout
+    ltds.load_model(run.path, trust=["their_things"]).export(Path("model"))
+    card = Path("model", "README.md").read_text()
+    assert 'ltds.load_model("THIS_FOLDER", trust=["their_things"])' in card
+    assert "`ltds predict THIS_FOLDER IMAGES --trust their_things`" in card
+    checksum = run.read_environment()["code"]["their_things"]
+    assert f"the module `their_things` (SHA-256 of its file at the export: {checksum}), which is not included." in card
 
 
 FAULTY = """

@@ -10,7 +10,9 @@ import numpy as np
 
 from ltds.core.runs import NEAREST_FILE
 from ltds.core.task import Task
+from ltds.core.trust import code_needed
 from ltds.engine.model_record import UnknownRule
+from ltds.engine.own_code import code_checksums
 from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing
 from ltds.engine.stored_model import StoredModel
 from ltds.evaluation.class_groups import SHOT_MEANING, SHOTS, shot_groups
@@ -42,15 +44,21 @@ def _purpose(model: StoredModel) -> Iterator[str]:
 
 def _use(model: StoredModel, to: str) -> Iterator[str]:
     yield "## How to use it"
+    modules = code_needed(model.config.to_dict())
+    trust = f", trust={list(modules)}".replace("'", '"') if modules else ""
+    load = f'model = ltds.load_model("THIS_FOLDER"{trust})'
     vectors = isinstance(model.record.preprocessing, FeaturePreprocessing)
     if to == "safetensors" and vectors:
-        yield from ("```python", "import ltds", 'model = ltds.load_model("THIS_FOLDER")')
+        yield from ("```python", "import ltds", load)
         yield from (f"model.predict(vectors)  # an array (N,{model.record.preprocessing.input_dim})", "```")
         yield "It takes feature vectors, computed as for training, no images. Loading it runs no code from this folder."
+        yield from _modules(model)
     elif to == "safetensors":
-        yield from ("```python", "import ltds", 'model = ltds.load_model("THIS_FOLDER")')
+        yield from ("```python", "import ltds", load)
         yield from ('model.predict(["a.jpg", "b.png"])', "```")
-        yield "or `ltds predict THIS_FOLDER IMAGES`. Loading it runs no code from this folder."
+        options = "".join(f" --trust {module}" for module in modules)
+        yield f"or `ltds predict THIS_FOLDER IMAGES{options}`. Loading it runs no code from this folder."
+        yield from _modules(model)
     elif to == "onnx":
         files, needs = ("vectors.npy", "numpy") if vectors else ("a.jpg b.png", "numpy, Pillow")
         yield f"`python predict_onnx.py {files}` needs {needs} and onnxruntime, and nothing of ltds."
@@ -58,6 +66,15 @@ def _use(model: StoredModel, to: str) -> Iterator[str]:
     else:
         yield '`torch.export.load("model.pt2").module()` maps inputs to logits, probabilities, features.'
         yield 'Classes, preprocessing and the threshold for "unknown" are in `model.json`.'
+
+
+def _modules(model: StoredModel) -> Iterator[str]:
+    """What is needed besides ltds and this folder."""
+    checksums = code_checksums(model.config)
+    outside = [name for name in code_needed(model.config.to_dict()) if name.partition(".")[0] != "ltds"]
+    for module in outside:
+        version = f" (SHA-256 of its file at the export: {checksums[module]})" if module in checksums else ""
+        yield f"It needs the module `{module}`{version}, which is not included."
 
 
 def _index() -> Iterator[str]:
