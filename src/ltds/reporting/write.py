@@ -78,7 +78,7 @@ def write_report(
     progress: Progress = SILENT,
 ) -> list[Path]:
     """As `report`, for runs that were collected before."""
-    every = (*FIGURES, *map(GuardedFigure, extra_figures))
+    every: tuple[ReportFigure, ...] = (*FIGURES, *map(GuardedFigure, extra_figures))
     many = len(collection.runs) > MANY_RUNS and not all_figures
     shown = tuple(figure for figure in every if not (many and figure in OF_SINGLE_RUNS))
     with progress.track("Writing", len(files)) as advance:
