@@ -190,7 +190,8 @@ def table(study: Study, options: dict[str, str]) -> str:
     if compared:
         notes += [_rules(study, rows, column) for column in columns if column in RULED][:1]
     basis = " ".join(filter(None, [_sizes(study, rows), *notes]))
-    return "\n".join([*lines, "", basis, *([about_names(informed)] if informed else []), ""])
+    about = [about_names(["ltds"])] if informed else []  # what a study marks is ltds, by any name
+    return "\n".join([*lines, "", basis, *about, ""])
 
 
 def _averages(

@@ -132,7 +132,7 @@ def test_a_method(outside: ModuleType, command: Command, toy: ltds.Manifest) -> 
     ltds.load_model(run.path, trust=["their_things"]).export(Path("model"))
     card = Path("model", "README.md").read_text()
     assert 'ltds.load_model("THIS_FOLDER", trust=["their_things"])' in card
-    assert "`ltds predict THIS_FOLDER IMAGES --trust their_things`" in card
+    assert "or `ltds predict THIS_FOLDER IMAGES`, which asks for the same trust." in card
     checksum = run.read_environment()["code"]["their_things"]
     assert f"the module `their_things` (SHA-256 of its file at the export: {checksum}), which is not included." in card
 

@@ -56,8 +56,8 @@ def _use(model: StoredModel, to: str) -> Iterator[str]:
     elif to == "safetensors":
         yield from ("```python", "import ltds", load)
         yield from ('model.predict(["a.jpg", "b.png"])', "```")
-        options = "".join(f" --trust {module}" for module in modules)
-        yield f"or `ltds predict THIS_FOLDER IMAGES{options}`. Loading it runs no code from this folder."
+        asks = ", which asks for the same trust" if modules else ""
+        yield f"or `ltds predict THIS_FOLDER IMAGES`{asks}. Loading it runs no code from this folder."
         yield from _modules(model)
     elif to == "onnx":
         files, needs = ("vectors.npy", "numpy") if vectors else ("a.jpg b.png", "numpy, Pillow")
