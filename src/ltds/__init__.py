@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ltds.planning.check.report import DataCheck as DataCheck
     from ltds.planning.check.run import check as check
     from ltds.reporting.write import report as report
+    from ltds.semantics.archive import write_embeddings as write_embeddings
     from ltds.semantics.embeddings import ClassEmbeddings as ClassEmbeddings
     from ltds.serving.server import serve as serve
 
@@ -82,6 +83,7 @@ _MODULES = {
     "report": "ltds.reporting.write",
     "serve": "ltds.serving.server",
     "train": "ltds.api",
+    "write_embeddings": "ltds.semantics.archive",
     "write_features": "ltds.data.features",
 }
 __all__ = ["__version__", *_MODULES]

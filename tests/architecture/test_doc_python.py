@@ -45,8 +45,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a block in an empty folder; data are small and training is short, everything else is as printed."""
     train, build = ltds.train, ltds.build_data
 
-    def short_train(*args: Any, budget: object = None, **options: Any) -> Any:
-        return train(*args, settings=SHORT, **options)
+    def short_train(*args: Any, budget: object = None, settings: Mapping[str, Any] | None = None, **more: Any) -> Any:
+        return train(*args, settings={**SHORT, **(settings or {})}, **more)
 
     def small_build(name: str, **options: Any) -> Any:
         return build(name, **options, settings=SMALL_BESTIARY)
@@ -140,6 +140,14 @@ def test_own_data(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert "estimate-south" in capsys.readouterr().out
 
 
+def test_own_embeddings(run: Run, bestiary: Path) -> None:
+    link(bestiary)
+    run(block_of("docs/semantics.md", "write_embeddings"))
+    made = ltds.RunDirectory("runs/mine")
+    assert made.done
+    assert np.load(made.embeddings_file)["vectors"].shape == (50, 64)
+
+
 def test_two_ranks(run: Run, bestiary: Path) -> None:
     link(bestiary)
     run(block_of("docs/many-devices.md", "ranks=2"))
@@ -183,6 +191,7 @@ def test_every_block_is_run_here_or_by_the_tests_of_extending() -> None:
         "docs/own-data.md",
         "docs/quickstart.md",
         "docs/reference/files.md",
+        "docs/semantics.md",
         "docs/styles.md",
         "docs/use-a-model.md",
         "docs/use-a-model.md",

@@ -14,8 +14,18 @@ from ltds.core.files import atomic
 from ltds.semantics.embeddings import ClassEmbeddings
 
 
-def write_embeddings(file: Path, embeddings: ClassEmbeddings) -> None:
-    """Write `vectors` (C,S), `class_names` and `provenance` (JSON); ClassEmbeddings.from_table reads it back."""
+def write_embeddings(file: str | Path, embeddings: ClassEmbeddings) -> None:
+    """Write class embeddings of your own to a file, which the setting semantics.table can name.
+
+        ltds.write_embeddings("mine.npz", ltds.ClassEmbeddings(("cat", "dog"), vectors))
+
+    `ClassEmbeddings.from_table` reads it back.
+
+    Args:
+        file: The file, named *.npz. It gets the arrays `vectors` (C,S), `class_names` and `provenance` (JSON).
+        embeddings: The class names and their vectors.
+    """
+    file = Path(file)
     if file.suffix != ".npz":
         raise DataError(expected(f"'{file}'", "named .npz", f"'{file.suffix}'", "Choose a name that ends in .npz."))
     provenance = json.dumps(dict(embeddings.provenance), ensure_ascii=False)
