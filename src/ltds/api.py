@@ -8,6 +8,7 @@ from typing import Any
 
 from ltds.core.config import merge, nested, read_toml
 from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.plain import plain_value
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, RunDirectory
 from ltds.core.trust import modules_named
@@ -91,7 +92,8 @@ def train(
         asked = None if estimate == "none" else estimate
         _require_resume_alone(data, out, config, budget, asked, settings or None, _given(options) or None)
         return _resume(RunDirectory(Path(resume)), progress, trust, say, ranks)
-    typed = [_given({**options, "run.ranks": ranks}), nested(settings or {})]
+    _require_name(method)
+    typed = [plain_value(layer) for layer in (_given({**options, "run.ranks": ranks}), nested(settings or {}))]
     check_estimate(estimate)
     seconds = None if budget is None else parse_duration(budget)
     if out is not None:
@@ -108,6 +110,14 @@ def train(
         progress=progress,
         say=say,
     )
+
+
+def _require_name(method: object) -> None:
+    """Refuse a class where its name is wanted: a run must be able to import it again."""
+    if isinstance(method, type):
+        name = f"{method.__module__}:{method.__qualname__}"
+        got, remedy = f"the class {method.__name__}", f'Name it instead: method="{name}".'
+        raise ConfigError(expected("argument 'method'", "a name", got, remedy))
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

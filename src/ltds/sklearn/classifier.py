@@ -17,10 +17,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
+from ltds.core.plain import plain_value
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.evaluation.openset import softened_confidence
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
-from ltds.sklearn.parameters import domain_names, fraction, is_missing_value, whole_number, without_numpy
+from ltds.sklearn.parameters import domain_names, fraction, is_missing_value, whole_number
 
 LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
 NUMBERS = frozenset("iuf")  # kinds of NumPy types that have a common one, which may round
@@ -192,11 +193,11 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def _how(self) -> FitSettings:
         """The parameters as the training takes them, but for the seed; raises where one cannot be used."""
         return FitSettings(
-            method=without_numpy(self.method),
+            method=plain_value(self.method),
             steps=whole_number("max_iter", self.max_iter, 1),
             batch_size=whole_number("batch_size", self.batch_size, 2),
             validation_fraction=fraction("validation_fraction", self.validation_fraction),
             seed=0,
-            device=without_numpy(self.device),
-            settings=without_numpy(self.settings or {}),
+            device=plain_value(self.device),
+            settings=plain_value(self.settings or {}),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -51,18 +50,3 @@ def is_missing_value(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
-
-
-def without_numpy(value: Any) -> Any:
-    """The value without NumPy's types, also inside mappings and lists."""
-    match value:
-        case np.generic():
-            return value.item()
-        case np.ndarray():
-            return value.tolist()
-        case Mapping():
-            return {name: without_numpy(part) for name, part in value.items()}
-        case list() | tuple():
-            return [without_numpy(part) for part in value]
-        case _:
-            return value

@@ -11,6 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ltds.core.config import Settings, nested, parse
 from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected, nearest
+from ltds.core.plain import plain_value
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.source import is_whole_dataset
 from ltds.data.datasets import BUILDERS, config_type, find_builder
@@ -44,7 +45,7 @@ def build_data(
     hints = get_type_hints(builder)
     given = {name: _as_paths(value, hints.get(name)) for name, value in inputs.items()}
     if config is not None:
-        given["config"] = parse(config, nested(settings or {}))
+        given["config"] = parse(config, plain_value(nested(settings or {})))
     elif settings:
         raise ConfigError(f"Expected no settings, because '{dataset}' has none, but got {', '.join(settings)}.")
     if "progress" in parameters:
