@@ -108,7 +108,8 @@ def _verdict(cells: Mapping[str, TableCell], where: str) -> str:
     second, other = rest[0]
     gap = (first.mean or 0) - (other.mean or 0)
     if round(gap, 1) == 0:
-        return f"{isolated(best)} and {isolated(second)} are level at {_percent(first)} Acc-U {where}."
+        texts = list(dict.fromkeys([_percent(first), _percent(other)]))  # the spread of each, where they differ
+        return f"{isolated(best)} and {isolated(second)} are level at {' and '.join(texts)} Acc-U {where}."
     return (
         f"{isolated(best)} is ahead with {_percent(first)} Acc-U {where}, "
         f"{gap:.1f} points above {isolated(second)} ({_percent(other)})."

@@ -94,6 +94,13 @@ def test_level_methods(make_run, runs: Path) -> None:
     assert ask(runs).verdict == "agg and dc are level at 50.0 % Acc-U on photo (400 test images)."
 
 
+def test_level_methods_have_a_spread_each(make_run, runs: Path) -> None:
+    for seed, (one, other) in enumerate([(0.5, 0.4), (0.5, 0.6)]):
+        make_run("agg", seed=seed, acc_u=one)
+        make_run("dc", seed=seed, acc_u=other)
+    assert "agg and dc are level at 50.0 ± 0.0 % and 50.0 ± 14.1 % Acc-U" in ask(runs).verdict
+
+
 def test_a_lone_method_has_nothing_to_beat(make_run, runs: Path) -> None:
     make_run("agg", acc_u=0.5)
     found = ask(runs)
