@@ -235,6 +235,17 @@ def test_the_file_of_the_page(mine: ModuleType, command: Command) -> None:
     assert "Runs of each method:" in Path("page.html").read_text()
 
 
+def test_the_embeddings_of_the_page(mine: ModuleType, command: Command, toy: ltds.Manifest) -> None:
+    hidden = train(command, toy, "runs/hidden", method="mine:Named")
+    assert ltds.ClassEmbeddings.from_table(hidden.embeddings_file).names == tuple(n for n in toy.classes if n != "fox")
+    assert all(0 <= value <= 2 for value in losses(hidden, "named"))
+    ltds.report("runs", out="table.md")
+    assert "§" not in Path("table.md").read_text(encoding="utf-8")
+    train(command, toy, "runs/open", "method.hide_open_names=false", method="mine:Named")
+    ltds.report("runs/open", out="table.md")
+    assert "| mine:Named § |" in Path("table.md").read_text(encoding="utf-8")
+
+
 def test_the_loss_of_the_page(mine: ModuleType) -> None:
     logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0])
     right = [math.exp(2) / (math.exp(2) + 1), 1 / (1 + math.exp(1))]
