@@ -16,7 +16,8 @@ from ltds.engine.fixed_state import require_storable_state
 from ltds.methods.base import Method
 from ltds.methods.entry import OUTSIDE
 from ltds.methods.problem import Problem
-from ltds.nn.backbones import build_backbone, feature_dim_of
+from ltds.nn.backbones import build_backbone
+from ltds.nn.feature_dim import feature_dim_of
 from ltds.nn.stages import split_backbone
 from ltds.semantics.embeddings import ClassEmbeddings
 

@@ -1,7 +1,8 @@
 """Networks: backbones that map images to features, the layers built on them, and gradient steps as functions."""
 
-from ltds.nn.backbones import BACKBONES, BackboneSettings, build_backbone, feature_dim_of, load_weights
+from ltds.nn.backbones import BACKBONES, BackboneSettings, build_backbone, load_weights
 from ltds.nn.efficientnet import EfficientNetLite
+from ltds.nn.feature_dim import feature_dim_of
 from ltds.nn.inner_step import call_with, clip_gradients, fast_weights, gradients, submodule_weights
 from ltds.nn.known_gradient import with_known_gradient
 from ltds.nn.metric_net import MetricNet

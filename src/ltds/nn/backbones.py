@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
@@ -76,7 +76,8 @@ BACKBONES: dict[str, Callable[[BackboneSettings], nn.Module]] = {
 def build_backbone(settings: BackboneSettings, input_dim: int | None = None, *, pretrained: bool = True) -> nn.Module:
     """The network that the settings name, with the weights that they name.
 
-    "package.module:Thing" is called without arguments and must return a module from images to features (N,D).
+    "package.module:Thing" is called without arguments, or with `pretrained` where it has a parameter of this name, and
+    must return a module from images to features (N,D).
     `input_dim`: the length of precomputed features, where they take the place of images. `pretrained=False` leaves the
     weights random: for a network whose weights are loaded next.
     """
@@ -129,7 +130,7 @@ def _made(settings: BackboneSettings, pretrained: bool) -> object:
     if library == "hf":
         return build_hugging_face(settings.architecture, Path(name) if pretrained and not settings.weights else None)
     make: Callable[..., object] = find_or_import("backbone", settings.name, BACKBONES)
-    return make(settings) if settings.name in BACKBONES else _made_by_user(settings.name, make)
+    return make(settings) if settings.name in BACKBONES else _made_by_user(settings.name, make, pretrained)
 
 
 def _load_named_weights(backbone: nn.Module, settings: BackboneSettings) -> None:
@@ -143,9 +144,11 @@ def _load_named_weights(backbone: nn.Module, settings: BackboneSettings) -> None
         load_weights(backbone, Path(settings.weights))
 
 
-def _made_by_user(name: str, make: Callable[..., object]) -> object:
+def _made_by_user(name: str, make: Callable[..., object], pretrained: bool) -> object:
+    """What the user's function makes; one with a parameter `pretrained` is told whether its weights are needed."""
     try:
-        return make()
+        asks = "pretrained" in inspect.signature(make).parameters
+        return make(pretrained=pretrained) if asks else make()
     except Exception as error:  # the user's code may fail in any way
         raise ConfigError(
             f"Expected '{name}' to make a backbone when called without arguments, but got {type(error).__name__}: "
@@ -164,31 +167,6 @@ def _check_inputs(settings: BackboneSettings, input_dim: int | None) -> None:
         raise ConfigError(
             f"Expected a backbone for features, but '{settings.name}' takes images. Use backbone.name=adapter."
         )
-
-
-def feature_dim_of(backbone: nn.Module, size: int, input_dim: int | None = None) -> int:
-    """D: the backbone's `out_features`, or the length of what it returns for a blank image, or vector, of this size."""
-    declared = getattr(backbone, "out_features", None)
-    if isinstance(declared, int):
-        return declared
-    was_training = backbone.training
-    try:
-        with torch.no_grad():
-            features = backbone.eval()(torch.zeros((1, 3, size, size) if input_dim is None else (1, input_dim)))
-    except Exception as error:  # the user's code may fail in any way
-        inputs = f"images (N,3,{size},{size})" if input_dim is None else f"features (N,{input_dim})"
-        raise ConfigError(
-            f"Expected the backbone to take {inputs}, but got {type(error).__name__}: {error}. "
-            "Change data.size, or the backbone."
-        ) from error
-    backbone.train(was_training)
-    if not isinstance(features, Tensor) or features.ndim != 2:
-        got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
-        raise ConfigError(
-            f"Expected the backbone to map (N,3,{size},{size}) images to features (N,D), but got {got}. "
-            "Remove its classifier, then pool and flatten its output."
-        )
-    return features.shape[1]
 
 
 def load_weights(backbone: nn.Module, file: Path, ignored: tuple[str, ...] = ("fc.", "_fc.")) -> None:

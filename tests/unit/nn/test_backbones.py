@@ -11,8 +11,9 @@ from torch import nn
 
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
-from ltds.nn.backbones import BackboneSettings, build_backbone, feature_dim_of, load_weights
+from ltds.nn.backbones import BackboneSettings, build_backbone, load_weights
 from ltds.nn.efficientnet import imagenet_weights
+from ltds.nn.feature_dim import feature_dim_of
 from ltds.nn.networks import reinitialised_copy
 from ltds.nn.stages import split_backbone
 
@@ -104,7 +105,7 @@ def make_map() -> nn.Module:
 def test_a_user_s_own_backbone_by_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     assert feature_dim_of(build_backbone(BackboneSettings(name="test_backbones:make_flat")), 8) == 5
-    with pytest.raises(ConfigError, match=r"features \(N,D\), but got \(1, 4, 6, 6\)"):
+    with pytest.raises(ConfigError, match=r"features \(N,D\) in evaluation mode, but got \(2, 4, 6, 6\)"):
         feature_dim_of(build_backbone(BackboneSettings(name="test_backbones:make_map")), 8)
     with pytest.raises(ConfigError, match=r"to be a torch.nn.Module, but got a BackboneSettings"):
         build_backbone(BackboneSettings(name="ltds.nn.backbones:BackboneSettings"))

@@ -19,7 +19,8 @@ from ltds.core.errors import CheckpointError, ConfigError, LtdsWarning
 from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 from ltds.core.trust import modules_named
 from ltds.data.manifest import Manifest
-from ltds.nn.backbones import BackboneSettings, build_backbone, feature_dim_of
+from ltds.nn.backbones import BackboneSettings, build_backbone
+from ltds.nn.feature_dim import feature_dim_of
 from ltds.nn.frozen import FrozenNetwork, require_weights
 from ltds.nn.hugging_face import build_hugging_face
 
