@@ -11,7 +11,7 @@ from pydantic import Field, PositiveFloat, model_validator
 from torch import Tensor, nn
 
 from ltds.core.config import Settings, refuse_idle
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, expected
 from ltds.core.registry import find_or_import
 from ltds.core.task import Task
 from ltds.losses.adjustment import CountsSource, LogitAdjustedLoss, ZeroCount
@@ -96,10 +96,11 @@ class Criterion(nn.Module):
         self, logits: Tensor, labels: Tensor, domains: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
         losses: Tensor = self.loss(logits, labels, domains, generator)
-        if losses.shape != labels.shape:
+        if not isinstance(losses, Tensor) or losses.shape != labels.shape:
+            got = tuple(losses.shape) if isinstance(losses, Tensor) else f"a {type(losses).__name__}"
             raise ConfigError(
                 f"Expected criterion '{self.settings.name}' to return one loss per sample, {tuple(labels.shape)}, but "
-                f"got {tuple(losses.shape)}. Return the losses before the mean."
+                f"got {got}. Return the losses before the mean, as a tensor."
             )
         return losses
 
@@ -127,6 +128,12 @@ def _function(thing: Any, name: str) -> LossFunction:
             f"Expected criterion '{name}' to be a function or a subclass of ltds.losses.ClassificationLoss, but got "
             f"{thing!r}. Name a function (logits, labels, domains, generator) that returns losses (N,)."
         )
+    try:
+        inspect.signature(thing).bind("logits", "labels", "domains", "generator")
+    except TypeError as error:
+        remedy = "Give it all four, also if it needs only some of them."
+        rule = "a function (logits, labels, domains, generator)"
+        raise ConfigError(expected(f"criterion '{name}'", rule, f"'{error}'", remedy)) from error
     return cast(LossFunction, thing)
 
 

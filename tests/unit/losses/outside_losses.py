@@ -37,6 +37,14 @@ class NeedsMore(ClassificationLoss):
         super().__init__()
 
 
+def two_arguments(logits: Tensor, labels: Tensor) -> Tensor:
+    return F.cross_entropy(logits, labels, reduction="none")
+
+
+def array(logits: Tensor, labels: Tensor, domains: Tensor, generator: torch.Generator | None) -> object:
+    return F.cross_entropy(logits, labels, reduction="none").detach().numpy()
+
+
 class NoLoss:
     pass
 

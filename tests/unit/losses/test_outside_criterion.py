@@ -61,6 +61,7 @@ def test_it_trains_by_its_name_alone(toy: Manifest, tmp_path: Path, name: str) -
         ("WeightedLoss", {"gamma": 0.5}, "gamma has no effect with criterion 'outside_losses:WeightedLoss'"),
         ("NoLoss", {}, "to be a function or a subclass of ltds.losses.ClassificationLoss, but got"),
         ("NeedsMore", {}, "missing 1 required keyword-only argument: 'alpha'"),
+        ("two_arguments", {}, r"a function \(logits, labels, domains, generator\), but got 'too many positional"),
         ("nothing", {}, "to name a criterion that can be imported"),
     ],
 )
@@ -77,3 +78,8 @@ def test_counts_that_it_needs_are_asked_for() -> None:
 def test_a_mean_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"one loss per sample, \(2,\), but got \(\)"):
         criterion("mean_loss")(LOGITS, LABELS, DOMAINS)
+
+
+def test_an_array_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"one loss per sample, \(2,\), but got a ndarray\. .* as a tensor"):
+        criterion("array")(LOGITS, LABELS, DOMAINS)
