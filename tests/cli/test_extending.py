@@ -225,7 +225,8 @@ def test_the_file_of_the_page(mine: ModuleType, command: Command) -> None:
     assert done.returncode == 0, done.stderr
     shapes = ltds.Manifest.read(Path("data/shapes"))
     assert (shapes.name, len(shapes)) == ("shapes", 48)
-    for name, method, *more in (("a", "mine:Focal", "method.gamma=0"), ("b", "agg"), ("c", "agg", CRITERION)):
+    runs = (("a", "mine:Focal", "method.gamma=0"), ("b", "agg"), ("c", "agg", CRITERION), ("d", "mine:SlowCopy"))
+    for name, method, *more in runs:
         settings = [word for pair in more for word in ("--set", pair)]
         words = [str(shapes.root), "--held-out", "south", "--out", f"runs/{name}", "--method", method, *QUICK]
         done = command("train", *words, *settings)
