@@ -76,8 +76,8 @@ BACKBONES: dict[str, Callable[[BackboneSettings], nn.Module]] = {
 def build_backbone(settings: BackboneSettings, input_dim: int | None = None, *, pretrained: bool = True) -> nn.Module:
     """The network that the settings name, with the weights that they name.
 
-    "package.module:Thing" is called without arguments, or with `pretrained` where it has a parameter of this name, and
-    must return a module from images to features (N,D).
+    "package.module:Thing" is called without arguments and must return a module from images to features (N,D). If it
+    has a parameter `pretrained`, it is called with `pretrained=False` for a network whose weights are loaded next.
     `input_dim`: the length of precomputed features, where they take the place of images. `pretrained=False` leaves the
     weights random: for a network whose weights are loaded next.
     """
@@ -145,10 +145,10 @@ def _load_named_weights(backbone: nn.Module, settings: BackboneSettings) -> None
 
 
 def _made_by_user(name: str, make: Callable[..., object], pretrained: bool) -> object:
-    """What the user's function makes; one with a parameter `pretrained` is told whether its weights are needed."""
+    """What the user's function makes; one with a parameter `pretrained` is told where its weights are not needed."""
     try:
-        asks = "pretrained" in inspect.signature(make).parameters
-        return make(pretrained=pretrained) if asks else make()
+        spared = not pretrained and "pretrained" in inspect.signature(make).parameters
+        return make(pretrained=False) if spared else make()
     except Exception as error:  # the user's code may fail in any way
         raise ConfigError(
             f"Expected '{name}' to make a backbone when called without arguments, but got {type(error).__name__}: "

@@ -13,6 +13,7 @@ from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
+from ltds.nn.backbones import BackboneSettings, build_backbone
 from ltds.nn.feature_dim import feature_dim_of
 from toy import recorded, toy_session
 
@@ -93,3 +94,12 @@ def test_a_model_does_not_need_the_weights_that_it_started_from(
     train(session, run)
     WEIGHTS.unlink()
     assert load_model(run.path, trust=["test_own_backbones"]).predict([toy.root / toy.paths[0]])
+
+
+def without_weights(pretrained: bool = False) -> nn.Module:
+    assert not pretrained, "nobody asked for them"
+    return layers()
+
+
+def test_training_leaves_the_choice_of_weights_to_the_function() -> None:
+    build_backbone(BackboneSettings(name="test_own_backbones:without_weights"))
