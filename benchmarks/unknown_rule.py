@@ -4,7 +4,7 @@
 
 Digits come with scikit-learn. Four domains (as they are, blurred, noisy, rotated and shifted), a tail of 20 to 1, three
 open classes. Every domain is held out in turn; pixels as features. Prints how far H at the fixed threshold lies below
-the best possible one; benchmarks/record.py keeps the runs.
+its limit, the best threshold of all; benchmarks/record.py keeps the runs.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def main() -> None:
             for rule, found in gaps.items():
                 found.append(100 * (summary["h_best"] - summary[rule]))
         for rule, found in gaps.items():
-            print(f"{manifest.name}: {rule} {np.mean(found):.1f} below the best possible, at worst {max(found):.1f}")
+            print(f"{manifest.name}: {rule} {np.mean(found):.1f} below the limit, at worst {max(found):.1f}")
 
 
 def _runs(manifest: ltds.Manifest, out: Path, methods: list[str], seeds: int) -> list[ltds.RunDirectory]:

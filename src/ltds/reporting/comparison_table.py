@@ -66,8 +66,8 @@ def comparison_table(table: Comparison) -> ComparisonTable:
 
 
 def interval(low: float | None, high: float | None, sign: str = "") -> str:
-    """' [low, high]' with one decimal, or an empty string."""
-    return "" if low is None or high is None else f" [{low:{sign}.1f}, {high:{sign}.1f}]"
+    """' [low, high]' with one decimal and never -0.0, or an empty string."""
+    return "" if low is None or high is None else f" [{low:{sign}z.1f}, {high:{sign}z.1f}]"
 
 
 def about_intervals(cells: Iterable[TableCell]) -> list[str]:
@@ -99,7 +99,7 @@ def _fields(row: ComparisonRow, reference: str) -> tuple[tuple[str, ...], tuple[
         *compared,
         MISSING if row.rank is None else f"{row.rank:.2f}",
         MISSING if row.printed is None else f"{row.printed:.1f}",
-        MISSING if gap is None else f"{gap:+.1f}",
+        MISSING if gap is None else f"{gap:+z.1f}",
     )
     one = row.difference
     numbers = (one.paired.mean, one.p, None, float(one.paired.wins)) if one else (None,) * 4
@@ -116,7 +116,7 @@ def _difference(one: MethodDifference | None) -> tuple[str, ...]:
     if one is None:
         return (MISSING,) * 4
     d = one.paired
-    text = f"{d.mean:+.1f}{interval(d.low, d.high, '+')}"
+    text = f"{d.mean:+z.1f}{interval(d.low, d.high, '+')}"
     return text, p_text(one.p), one.verdict, f"{d.wins} / {d.ties} / {d.losses}"
 
 

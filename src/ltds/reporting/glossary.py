@@ -74,10 +74,10 @@ _ALL = (
     ),
     Metric(
         "h_best",
-        "H best possible",
-        "H at the best of all thresholds on the softened confidence in a known class, chosen on the test labels: the "
-        "limit of H fixed on validation.",
-        "the highest H that any threshold could reach",
+        "Limit of H fixed",
+        "H at the best of all thresholds on the softened confidence in a known class, chosen on the test labels: what "
+        "H fixed on validation could reach at most. H oracle uses another confidence, so it may be higher.",
+        "the highest value that H fixed could have, at any threshold",
         choice="h_best",
     ),
     Metric(

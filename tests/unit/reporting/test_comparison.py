@@ -14,7 +14,7 @@ from ltds.core.errors import ConfigError
 from ltds.reporting.answer import answer
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.comparison import check_reference, comparisons, reference_of
-from ltds.reporting.comparison_table import comparison_table, p_equals
+from ltds.reporting.comparison_table import comparison_table, interval, p_equals
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.figures.critical_difference import critical_difference_figure, draw
 from ltds.reporting.formats.csv_table import csv_table
@@ -252,3 +252,8 @@ def test_a_small_p_is_below_and_never_equal(make_run, runs: Path) -> None:
         make_run(method, seed=seed, acc_u=acc_u)
     (drawing,) = draw(FigureContext(collect([runs]).datasets[0]))
     assert "; Friedman test: p < 0.001. Methods" in drawing.caption
+
+
+def test_no_number_is_written_as_minus_zero() -> None:
+    assert interval(-0.04, 0.04, "+") == " [+0.0, +0.0]"
+    assert interval(-0.06, 0.04) == " [-0.1, 0.0]"
