@@ -24,6 +24,7 @@ PASSES = {
     "masf-scratch": (15, 6),
     "mldg-scratch": (9, 6),
 }
+TRIED = 2  # more: a network from outside is tried in evaluation and in training mode before it is used
 
 
 @pytest.mark.parametrize("name", PASSES)
@@ -38,11 +39,11 @@ def test_one_pass_trains_as_a_pass_for_each_domain(toy: Manifest, monkeypatch: p
 
     monkeypatch.setattr(PlainNet, "forward", counted)
     apart = take_steps(toy, name, "ranked_steps:PlainNet")
-    assert passes == PASSES[name][0]
+    assert passes - TRIED == PASSES[name][0]
     passes = 0
     monkeypatch.setattr(PlainNet, "row_by_row", True, raising=False)
     together = take_steps(toy, name, "ranked_steps:PlainNet")
-    assert passes == PASSES[name][1]
+    assert passes - TRIED == PASSES[name][1]
     assert apart.keys() == together.keys()
     for key, value in apart.items():
         assert_close(together[key], value, rtol=0, atol=1e-12, msg=lambda text, key=key: f"{key}: {text}")

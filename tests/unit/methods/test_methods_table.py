@@ -10,7 +10,7 @@ import torch
 from pydantic import BaseModel
 
 from ltds.core.task import Task
-from ltds.core.types import Clock
+from ltds.core.types import Batch, Clock, StepLoss
 from ltds.data.manifest import Manifest
 from ltds.engine.build import build_method
 from ltds.engine.config import resolve
@@ -65,6 +65,9 @@ class Silent(Method):
 
     And has more to say.
     """
+
+    def loss(self, batch: Batch, clock: Clock) -> StepLoss:
+        raise NotImplementedError
 
 
 def test_a_class_from_outside_gets_an_entry_from_its_docstring() -> None:

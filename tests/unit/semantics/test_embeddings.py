@@ -101,7 +101,7 @@ def test_several_arrays_need_a_key(tmp_path):
 def test_names_can_be_given(tmp_path):
     file = tmp_path / "bare.npy"
     np.save(file, ROWS)
-    with pytest.raises(DataError, match=r"write one per line into 'bare\.txt'"):
+    with pytest.raises(DataError, match=r"Write one per line into 'bare\.txt'"):
         ClassEmbeddings.from_table(file)
     assert ClassEmbeddings.from_table(file, names=["a", "b", "c"]).names == ("a", "b", "c")
     with pytest.raises(DataError, match="a matrix of 2 rows"):

@@ -53,7 +53,7 @@ def build_data(
     return call_builder(dataset, builder, Path(out), **given)
 
 
-def call_builder(name: str, builder: Callable[..., Any], out: Path, **given: Any) -> Manifest:
+def call_builder(name: str, builder: Callable[..., Any], out: Path, /, **given: Any) -> Manifest:
     """What the builder of this name makes of its arguments. Those of ltds look themselves for a complete dataset.
 
     Nobody knows the settings of a dataset that a function from outside has made, so they are not compared.
