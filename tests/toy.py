@@ -15,6 +15,7 @@ from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 from ltds.engine.assemble import assemble
 from ltds.engine.config import RunConfig, resolve
+from ltds.engine.loop import train
 from ltds.engine.session import Session
 from ltds.engine.start import record
 
@@ -92,3 +93,20 @@ def recorded(session: Session, path: Path) -> RunDirectory:
     run = RunDirectory(path)
     record(run, session)
     return run
+
+
+def trained(
+    manifest: Manifest, path: Path, name: str = "agg", *, seed: int = 0, stop_after: int | None = None
+) -> RunDirectory:
+    """A finished run, or one that was stopped after some steps."""
+    session = toy_session(manifest, name, run={"seed": seed})
+    run = recorded(session, path)
+    train(session, run, stop_after=stop_after)
+    return run
+
+
+def forget(run: RunDirectory, key: str) -> None:
+    """Make it a run from before environment.json had this key."""
+    environment = run.read_environment()
+    del environment[key]
+    run.write_environment(environment)

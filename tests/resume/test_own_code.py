@@ -23,7 +23,7 @@ from ltds.engine.loop import train
 from ltds.engine.start import record, resume_run
 from ltds.planning.series import RunSeries
 from ltds.reporting.collection import collect
-from toy import recorded, toy_config, toy_session
+from toy import forget, recorded, toy_config, toy_session, trained
 
 NAME = "their_code:Scaled"
 CODE = '''
@@ -66,20 +66,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TheirFile]
     sys.modules.pop("their_code", None)
 
 
-def trained(toy: Manifest, folder: Path, seed: int = 0, stop_after: int | None = None) -> RunDirectory:
-    session = toy_session(toy, NAME, run={"seed": seed})
-    run = recorded(session, folder)
-    train(session, run, stop_after=stop_after)
-    return run
-
-
-def forget_code(run: RunDirectory) -> None:
-    """A run made before versions were recorded."""
-    environment = run.read_environment()
-    del environment["code"]
-    run.write_environment(environment)
-
-
 class Idle:
     def submit(self, cells: object) -> Iterator[GridCell]:
         return iter(())
@@ -87,9 +73,9 @@ class Idle:
 
 def test_a_run_says_that_it_goes_on_with_another_version(toy: Manifest, tmp_path: Path, file: TheirFile) -> None:
     first = file.write("2")
-    same, other, old = (trained(toy, tmp_path / name, stop_after=3) for name in ("same", "other", "old"))
+    same, other, old = (trained(toy, tmp_path / name, NAME, stop_after=3) for name in ("same", "other", "old"))
     assert same.read_environment()["code"] == {"their_code": first}
-    forget_code(old)
+    forget(old, "code")
     with warnings.catch_warnings():
         warnings.simplefilter("error", LtdsWarning)
         resume_run(same, trust=["their_code"])
@@ -106,14 +92,14 @@ def test_a_run_says_that_it_goes_on_with_another_version(toy: Manifest, tmp_path
 
 def test_an_edit_counts_when_it_is_loaded(toy: Manifest, tmp_path: Path, file: TheirFile) -> None:
     first = file.write("2")
-    trained(toy, tmp_path / "a")
+    trained(toy, tmp_path / "a", NAME)
     file.path.write_text("not Python")
-    assert trained(toy, tmp_path / "b").read_environment()["code"] == {"their_code": first}
+    assert trained(toy, tmp_path / "b", NAME).read_environment()["code"] == {"their_code": first}
 
 
 def test_a_benchmark_says_that_its_runs_have_another_version(toy: Manifest, tmp_path: Path, file: TheirFile) -> None:
     file.write("2")
-    runs = [trained(toy, tmp_path / str(seed), seed) for seed in (0, 1)]
+    runs = [trained(toy, tmp_path / str(seed), NAME, seed=seed) for seed in (0, 1)]
     cells = [GridCell(run, toy_config(toy, NAME, run={"seed": seed}), "") for seed, run in enumerate(runs)]
     cells.append(replace(cells[0], run=RunDirectory(tmp_path / "new")))
     with warnings.catch_warnings():
@@ -136,16 +122,16 @@ def test_a_series_says_that_its_runs_have_another_version(toy: Manifest, tmp_pat
 
 def test_a_report_names_the_versions_that_it_compares(toy: Manifest, tmp_path: Path, file: TheirFile) -> None:
     first = file.write("2")
-    runs = [trained(toy, tmp_path / "runs" / str(seed), seed) for seed in (0, 1)]
+    runs = [trained(toy, tmp_path / "runs" / str(seed), NAME, seed=seed) for seed in (0, 1)]
     assert collect([tmp_path / "runs"]).problems == ()
     second = file.write("30")
-    runs.append(trained(toy, tmp_path / "runs" / "2", 2))
+    runs.append(trained(toy, tmp_path / "runs" / "2", NAME, seed=2))
     found = collect([tmp_path / "runs"])
     (dataset,) = found.datasets
     assert {label: len(members) for label, members in dataset.rows.items()} == {NAME: 3}
     versions = f"'their_code': {first[:6]} for {NAME} (2 runs); {second[:6]} for {NAME} (1 run)."
     assert [text for text in found.problems if versions in text] == list(found.problems)
-    forget_code(runs[2])
+    forget(runs[2], "code")
     assert collect([tmp_path / "runs"]).problems == (), "it may be the same version"
 
 

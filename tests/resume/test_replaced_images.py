@@ -12,14 +12,12 @@ from PIL import Image
 from ltds.benchmark.cells import GridCell
 from ltds.benchmark.runner import run_cells
 from ltds.core.errors import CheckpointError
-from ltds.core.runs import RunDirectory
 from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest
-from ltds.engine.loop import train
 from ltds.engine.start import resume_run
 from ltds.reporting.collection import collect
 from resuming import assert_same_outcome
-from toy import recorded, toy_config, toy_session, write_dataset
+from toy import forget, toy_config, trained, write_dataset
 
 
 @pytest.fixture
@@ -34,20 +32,6 @@ def replace_images(manifest: Manifest) -> None:
         Image.fromarray(255 - pixels).save(manifest.root / path)
 
 
-def trained(data: Manifest, folder: Path, seed: int = 0, stop_after: int | None = None) -> RunDirectory:
-    session = toy_session(data, run={"seed": seed})
-    run = recorded(session, folder)
-    train(session, run, stop_after=stop_after)
-    return run
-
-
-def forget_content(run: RunDirectory) -> None:
-    """A run made before there was a fingerprint of images."""
-    environment = run.read_environment()
-    del environment["content"]
-    run.write_environment(environment)
-
-
 def test_a_run_goes_on_with_a_copy_but_not_with_other_images(data: Manifest, tmp_path: Path) -> None:
     straight, run = trained(data, tmp_path / "straight"), trained(data, tmp_path / "run", stop_after=3)
     assert run.read_environment()["content"] == sampled_content(data)
@@ -60,7 +44,7 @@ def test_a_run_goes_on_with_a_copy_but_not_with_other_images(data: Manifest, tmp
     replace_images(data)
     with pytest.raises(CheckpointError, match=r"'.*data' has others under the same names\. Restore the images"):
         resume_run(other)
-    forget_content(other)
+    forget(other, "content")
     resume_run(other)
     assert other.done
 
@@ -89,7 +73,7 @@ def test_a_report_keeps_runs_on_other_images_apart(data: Manifest, tmp_path: Pat
     said = "'toy #2' has the names of 'toy' but other images: their runs are not compared."
     assert said in found.problems
     for run in runs:
-        forget_content(run)
+        forget(run, "content")
     found = collect([tmp_path / "runs"])
     assert [dataset.name for dataset in found.datasets] == ["toy"], "runs made before the fingerprint stay comparable"
     assert " ".join(found.problems).count("other images") == 0

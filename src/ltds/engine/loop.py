@@ -134,10 +134,7 @@ def _validate(
 
     Without validation images, and with schedule.keep=last, every epoch replaces the one before.
     """
-    require_same_state(session.method, session.layout, session.optimizer)
-    require_finite_weights(session.method, state.step)
-    if session.sharing is not None:
-        session.sharing.agree()
+    _require_sound(session, state.step)
     keeps_last = session.config.schedule.keep == "last"
     with session.average.applied(session.method):
         table = predict_split(session, "val") if len(session.rows("val")) else None
@@ -204,11 +201,16 @@ def _measure_distances(session: Session, step: int, journal: Journal) -> None:
             journal.frechet(step, epochs - 1, distances)
 
 
-def _save(session: Session, run: RunDirectory, state: TrainState, journal: Journal) -> None:
+def _require_sound(session: Session, step: int) -> None:
+    """Raise unless the weights can be kept: those that the method began with, finite, and the same in all ranks."""
     require_same_state(session.method, session.layout, session.optimizer)
-    require_finite_weights(session.method, state.step)
+    require_finite_weights(session.method, step)
     if session.sharing is not None:
         session.sharing.agree()
+
+
+def _save(session: Session, run: RunDirectory, state: TrainState, journal: Journal) -> None:
+    _require_sound(session, state.step)
     if not session.ranks.first:
         return
     journal.sync()  # a checkpoint must never be ahead of its journal, even after a power cut

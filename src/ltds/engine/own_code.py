@@ -20,13 +20,17 @@ CODE_KEY = "code"  # in environment.json
 _seen: dict[str, tuple[object, str]] = {}
 
 
+def outside_modules(config: RunConfig) -> list[str]:
+    """The modules that these settings name and that do not come with ltds."""
+    return [name for name in code_needed(config.to_dict()) if name.partition(".")[0] != "ltds"]
+
+
 def code_checksums(config: RunConfig) -> dict[str, str]:
     """The SHA-256 of the file of each module outside ltds that these settings name; the settings must be trusted.
 
     Of this file alone, not of what the module imports. A module without a file has none.
     """
-    outside = [name for name in code_needed(config.to_dict()) if name.partition(".")[0] != "ltds"]
-    return {name: checksum for name in outside if (checksum := _checksum(name))}
+    return {name: checksum for name in outside_modules(config) if (checksum := _checksum(name))}
 
 
 def changed_code(environment: Mapping[str, Any], config: RunConfig) -> tuple[str, ...]:
@@ -52,6 +56,8 @@ def warn_of_reused_runs(folder: Path, runs: Iterable[tuple[RunDirectory, RunConf
     """Say that runs that are in a folder already, and count for its results, were made with other code than now."""
     others: dict[str, int] = {}
     for run, config in runs:
+        if not outside_modules(config):  # most runs, whose record need not be read
+            continue
         for name in changed_code(readable_environment(run), config):
             others[name] = others.get(name, 0) + 1
     for name, count in others.items():

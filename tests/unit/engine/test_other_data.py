@@ -23,7 +23,7 @@ from ltds.engine.class_matching import as_in_model, match_classes
 from ltds.engine.loop import train
 from ltds.engine.other_data import Judged, evaluation_folder, write_evaluation
 from ltds.engine.use import evaluate_elsewhere
-from toy import recorded, toy_session
+from toy import recorded, toy_session, trained
 
 
 @pytest.mark.parametrize(("provenance", "whole"), [({}, False), ({"builder": "folder", "config": {"seed": 0}}, True)])
@@ -113,12 +113,9 @@ def test_evaluations_on_other_images_never_share_a_folder(toy: Manifest, tmp_pat
 def test_who_gets_an_exported_model_does_not_get_its_evaluations(
     toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = toy_session(toy)
-    run = recorded(session, tmp_path / "run")
-    train(session, run)
     images = site(toy, tmp_path / "a", "wax")
     model = tmp_path / "model"
-    ltds.export(run.path, out=model)
+    ltds.export(trained(toy, tmp_path / "run").path, out=model)
     exported = sorted(model.iterdir())
     assert evaluate_elsewhere(model, images).folder == tmp_path / "model-evaluations" / "images"
     monkeypatch.chdir(model)

@@ -99,4 +99,6 @@ def test_a_run_is_refused_before_anything_is_written(toy: Manifest, tmp_path: Pa
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_of_the_package_can_be_stored(name: str) -> None:
-    require_storable(resolve({"method": {"name": name}, "data": {"root": "x"}}).method, "method.")
+    config = resolve({"method": {"name": name}, "data": {"root": "x"}})
+    require_storable(config.method, "method.")
+    assert resolve(config.to_dict()) == config

@@ -96,10 +96,13 @@ def test_a_model_does_not_need_the_weights_that_it_started_from(
     assert load_model(run.path, trust=["test_own_backbones"]).predict([toy.root / toy.paths[0]])
 
 
-def without_weights(pretrained: bool = False) -> nn.Module:
-    assert not pretrained, "nobody asked for them"
-    return layers()
+def telling(pretrained: bool | None = None) -> nn.Module:
+    network = layers()
+    network.told = pretrained  # type: ignore[assignment]
+    return network
 
 
-def test_training_leaves_the_choice_of_weights_to_the_function() -> None:
-    build_backbone(BackboneSettings(name="test_own_backbones:without_weights"))
+def test_only_a_network_whose_weights_are_loaded_next_is_told_so() -> None:
+    settings = BackboneSettings(name="test_own_backbones:telling")
+    assert build_backbone(settings).told is None, "training leaves the choice to the function"
+    assert build_backbone(settings, pretrained=False).told is False

@@ -12,7 +12,7 @@ from ltds.core.runs import NEAREST_FILE
 from ltds.core.task import Task
 from ltds.core.trust import code_needed
 from ltds.engine.model_record import UnknownRule
-from ltds.engine.own_code import code_checksums
+from ltds.engine.own_code import code_checksums, outside_modules
 from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing
 from ltds.engine.stored_model import StoredModel
 from ltds.evaluation.class_groups import SHOT_MEANING, SHOTS, shot_groups
@@ -71,8 +71,7 @@ def _use(model: StoredModel, to: str) -> Iterator[str]:
 def _modules(model: StoredModel) -> Iterator[str]:
     """What is needed besides ltds and this folder."""
     checksums = code_checksums(model.config)
-    outside = [name for name in code_needed(model.config.to_dict()) if name.partition(".")[0] != "ltds"]
-    for module in outside:
+    for module in outside_modules(model.config):
         version = f" (SHA-256 of its file at the export: {checksums[module]})" if module in checksums else ""
         yield f"It needs the module `{module}`{version}, which is not included."
 
