@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.config import merge, nested, read_toml
+from ltds.core.durations import parse_duration
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.plain import plain_value
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
@@ -21,7 +22,6 @@ from ltds.engine.start import resume_run
 from ltds.engine.use import OtherDataResult, evaluate_elsewhere
 from ltds.evaluation.run_metrics import evaluate as evaluate_run
 from ltds.planning.begin import begin_run, new_run_folder
-from ltds.planning.duration import parse_duration
 from ltds.planning.series import RunSeries, check_estimate, require_new, series_locked
 
 BATCH_SIZE = 64  # images that the network sees at once, with other data

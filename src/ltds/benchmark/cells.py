@@ -117,7 +117,7 @@ def cells_of(
 
     All mistakes in all of them are reported at once, before anything is planned or trained. `trust`: for a grid from a
     file, the modules outside ltds that may be imported; None: the caller wrote the grid. `say` gets a line for each
-    dataset whose recipe sets something. `plan` chooses what the grid leaves open; by default it has its usual value.
+    recipe that sets something. `plan` chooses what the grid leaves open; by default it has its usual value.
     """
     opened: dict[str, Manifest] = {}
     named = grid.variants or {PLAIN: {}}
@@ -129,9 +129,9 @@ def cells_of(
     if found.problems:
         arguments = dict.fromkeys(argument for error in found.problems.values() for argument in error.arguments)
         raise ConfigError(listing(list(found.problems)), arguments=arguments)
-    for source, runs in found.runs.items():
-        if line := recipe_line(opened[source], *runs.values()):
-            say(line)
+    lines = (recipe_line(opened[source], *runs.values()) for source, runs in found.runs.items())
+    for line in dict.fromkeys(filter(None, lines)):  # two datasets of one recipe share it
+        say(line)
     return _with_first_phases(_distinct(found.cells))
 
 

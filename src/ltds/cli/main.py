@@ -38,7 +38,8 @@ def _version(value: bool) -> None:
 def options(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print results only: no progress, no messages.")] = False,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Print progress also where there is no terminal.")
+        bool,
+        typer.Option("-v", "--verbose", help="Print progress more often where there is no terminal."),
     ] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,26 +32,10 @@ class Screen:
     def bars(self) -> bool:
         return not self.quiet and sys.stderr.isatty()
 
-    @contextmanager
-    def track(self, title: str, total: int, done: int = 0) -> Iterator[Advance]:
-        """A bar on a terminal; elsewhere lines, with -v."""
-        self._bars.shown = not self.quiet
-        with self._bars.track(title, total, done) as advance:
-            yield self._lines(title, total, done, advance) if self.verbose and not self.bars else advance
-
-    @staticmethod
-    def _lines(title: str, total: int, done: int, advance: Advance) -> Advance:
-        """Plain lines where there is no terminal for a bar: one for each tenth of the total."""
-        position = done
-
-        def line(amount: int = 1, note: str = "") -> None:
-            nonlocal position
-            before, position = position, position + amount
-            if 10 * before // max(total, 1) != 10 * position // max(total, 1):
-                print(inert(f"{title}: {position} of {total} {note}".rstrip()), file=sys.stderr, flush=True)
-            advance(amount, note)
-
-        return line
+    def track(self, title: str, total: int, done: int = 0) -> AbstractContextManager[Advance]:
+        """A bar on a terminal; elsewhere a line once a minute, with -v more."""
+        self._bars.shown, self._bars.lines.tenths = not self.quiet, self.verbose
+        return self._bars.track(title, total, done)
 
     def say(self, text: str) -> None:
         """A message on standard error."""

@@ -1,13 +1,14 @@
-"""Progress bars with the time left, on a terminal or in a notebook."""
+"""Progress bars with the time left, on a terminal or in a notebook; lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from ltds.core.progress import Advance
+from ltds.core.lines import Lines
+from ltds.core.progress import SILENT, Advance
 from ltds.core.text import inert
 
 if TYPE_CHECKING:
@@ -17,17 +18,30 @@ if TYPE_CHECKING:
 class Bars:
     """Bars for whatever takes long: `ltds.train(..., progress=ltds.Bars())`.
 
-    They are drawn on standard error, so that standard output stays clean for tables and pipes. Nothing is drawn where
-    standard error is a file. `shown=False` draws nothing at all.
+    They are drawn on standard error, so that standard output stays clean for tables and pipes. Where standard error is
+    a file, there is a line once a minute instead. `shown=False` draws nothing at all.
     """
 
     def __init__(self, *, shown: bool = True) -> None:
         self.shown = shown
+        self.lines = Lines()
         self._open: RichProgress | None = None
 
-    @contextmanager
-    def track(self, title: str, total: int, done: int = 0) -> Iterator[Advance]:
+    @property
+    def drawn(self) -> bool:
+        """Whether there is a terminal or a notebook to draw on."""
+        from rich.console import Console
+
+        return sys.stderr.isatty() or Console(stderr=True).is_jupyter
+
+    def track(self, title: str, total: int, done: int = 0) -> AbstractContextManager[Advance]:
         """A bar; inside another one it is a line below it, until its work is done."""
+        if not self.shown:
+            return SILENT.track(title, total, done)
+        return self._bar(title, total, done) if self.drawn else self.lines.track(title, total, done)
+
+    @contextmanager
+    def _bar(self, title: str, total: int, done: int) -> Iterator[Advance]:
         from rich.markup import escape
 
         inside = self._open is not None
@@ -68,9 +82,7 @@ class Bars:
             TimeRemainingColumn(),
             TextColumn("[dim]{task.fields[note]}"),
         )
-        console = Console(stderr=True)
-        drawn = self.shown and (sys.stderr.isatty() or console.is_jupyter)
-        with Progress(*columns, console=console, disable=not drawn) as display:
+        with Progress(*columns, console=Console(stderr=True)) as display:
             self._open = display
             try:
                 yield display

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ltds.core.config import merge
+from ltds.core.durations import say_duration
 from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import SERIES_FILE, RunDirectory
@@ -18,7 +19,6 @@ from ltds.engine.extraction import warn_of_changed_images
 from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import recipe_line
 from ltds.engine.start import create_run
-from ltds.planning.duration import say_duration
 from ltds.planning.facts import hardest_task
 from ltds.planning.feasible import require_trainable
 from ltds.planning.implied import with_implied_names

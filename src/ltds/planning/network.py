@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
+from ltds.core.durations import say_duration
 from ltds.core.errors import DataError
 from ltds.core.files import write_text
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
@@ -19,7 +20,6 @@ from ltds.data.manifest import Manifest
 from ltds.engine.extraction import FILES_STATE_KEY, extract_features
 from ltds.nn.backbones import ADAPTER, BackboneSettings, build_backbone
 from ltds.nn.efficientnet import NETWORK, WEIGHTS
-from ltds.planning.duration import say_duration
 from ltds.planning.run_plan import Choice, Given
 from ltds.planning.stages import StageWork, measure_stages, seconds_per_image, stage_choice
 

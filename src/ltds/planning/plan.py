@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ltds.core.config import merge, nested
+from ltds.core.durations import say_duration
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.data.datasets import BUILDERS, OWN_IMAGES
 from ltds.data.manifest import Manifest
@@ -19,7 +20,6 @@ from ltds.engine.threads import threads_restored
 from ltds.methods.registry import find_method
 from ltds.planning import choose
 from ltds.planning.class_texts import FoundEmbeddings, find_embeddings
-from ltds.planning.duration import say_duration
 from ltds.planning.facts import DatasetFacts, dataset_facts
 from ltds.planning.network import ChosenNetwork, Learning, choose_network
 from ltds.planning.run_plan import Choice, Given, RunPlan

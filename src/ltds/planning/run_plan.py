@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ltds.core.config import merge, nested
-from ltds.planning.duration import say_duration
+from ltds.core.durations import say_duration
 
 FORMAT = 1
 Given = Mapping[str, Any]  # the user's settings, as nested tables

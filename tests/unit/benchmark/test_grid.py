@@ -203,7 +203,7 @@ def test_settings_of_one_method_alone(toy: Manifest, tmp_path: Path) -> None:
         cells(toy, tmp_path, by_method={"agg": {"z2s": 0.1}})
 
 
-def test_the_recipe_is_said_once_for_a_dataset(toy: Manifest, tmp_path: Path) -> None:
+def test_a_recipe_is_said_once(toy: Manifest, tmp_path: Path) -> None:
     named = replace(toy, name="bestiary")
     tables = {
         "data": "drawn",
@@ -219,6 +219,10 @@ def test_the_recipe_is_said_once_for_a_dataset(toy: Manifest, tmp_path: Path) ->
     assert "temperature" not in lines[0], "the grid gives it"
     cells_of(parse(Grid, tables), tmp_path, lambda _: toy, say=lines.append)
     assert len(lines) == 1, "a dataset without a recipe"
+    variants = {name: {"data": {"root": name, "held_out": name}} for name in toy.domains[:2]}
+    grid = parse(Grid, {"data": "drawn", "methods": ["agg"], "seeds": [0], "variants": variants})
+    cells_of(grid, tmp_path, lambda name: replace(named, root=tmp_path / name), say=lines.append)
+    assert len(lines) == 2, "two datasets with one recipe"
 
 
 def _in_toy(variant: dict[str, Any]) -> dict[str, Any]:

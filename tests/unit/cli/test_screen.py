@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def displays(monkeypatch: pytest.MonkeyPatch) -> list[RichProgress]:
             super().start()
 
     monkeypatch.setattr("rich.progress.Progress", Recorded)
+    monkeypatch.setattr(ltds.Bars, "drawn", True)  # as on a terminal
     return opened
 
 
@@ -55,6 +57,36 @@ def test_bars_for_python(displays: list[RichProgress], toy: Manifest) -> None:
     tasks = [task for display in displays for task in display.tasks]
     assert {task.description for task in tasks} == {"Looking at images", "Probing"}
     assert all(task.completed == task.total for task in tasks)
+
+
+def test_in_a_log_long_work_prints_a_line_a_minute_and_less_often_later(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("ltds.core.lines.time.monotonic", lambda: now)
+    with ltds.Bars().track("Training", 200) as advance:
+        for _ in range(200):
+            now += 12
+            advance(note="loss 1.00")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == [
+        "Training: 5 of 200, about 39 minutes left loss 1.00",
+        "Training: 10 of 200, about 38 minutes left loss 1.00",
+    ]
+    steps = [int(line.split()[1]) for line in lines]
+    assert steps[:10] == list(range(5, 55, 5)), "one a minute for ten minutes"
+    assert [after - before for before, after in pairwise(steps[10:])] == sorted(
+        after - before for before, after in pairwise(steps[10:])
+    )
+    assert 20 < len(lines) < 30
+
+
+def test_in_a_log_short_work_prints_nothing_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    for screen in (Screen(), Screen(quiet=True, verbose=True), Screen(verbose=True)):
+        with screen.track("Looking", 20) as advance:
+            for _ in range(20):
+                advance()
+    assert capsys.readouterr().err.splitlines() == [f"Looking: {done} of 20" for done in range(2, 22, 2)]
 
 
 def test_unread_images_are_named_without_commands_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

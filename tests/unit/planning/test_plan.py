@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 import ltds
+from ltds.core.durations import parse_duration, say_duration
 from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
@@ -24,7 +25,6 @@ from ltds.data.splits import SPLITS
 from ltds.engine.assemble import assemble
 from ltds.engine.session import Session
 from ltds.planning import begin, choose, class_texts, network, plan, stages
-from ltds.planning.duration import parse_duration, say_duration
 from ltds.planning.facts import DatasetFacts, dataset_facts
 from ltds.planning.plan import is_planned, plan_run
 from ltds.planning.run_plan import Choice, RunPlan
