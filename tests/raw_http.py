@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,3 +56,24 @@ def request(
     all_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in all_headers.items() if value)]
     return raw(server, "\r\n".join(lines).encode() + b"\r\n\r\n" + (body or b""))
+
+
+@contextmanager
+def running(server: PredictionServer) -> Iterator[PredictionServer]:
+    """The server answers in a thread while the block runs."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def until(server: PredictionServer, status: int) -> None:
+    """Ask for the page until the answer has this status, for at most a minute."""
+    end = time.monotonic() + 60
+    while (answer := request(server).status) != status:
+        assert time.monotonic() < end, f"{answer} instead of {status} for a minute"
+        time.sleep(0.05)

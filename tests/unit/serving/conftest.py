@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +11,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
 from ltds.serving.limits import ServeLimits
 from ltds.serving.server import PredictionServer, make_server
+from raw_http import running
 from toy import recorded, toy_session
 
 
@@ -26,10 +26,5 @@ def model(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> ltds.Model
 @pytest.fixture(scope="session")
 def server(model: ltds.Model) -> Iterator[PredictionServer]:
     limits = ServeLimits(most_bytes=200_000, most_pixels=250_000, connections=4, seconds=2)
-    server = make_server(model, port=0, nearest=3, top=3, limits=limits)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with running(make_server(model, port=0, nearest=3, top=3, limits=limits)) as server:
+        yield server
