@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ltds.core.devices import to_device
 from ltds.core.rng import generator
 
 
@@ -55,7 +56,7 @@ class Batch:
 
     def _chosen(self, samples: NDArray[np.int64]) -> Batch:
         """The samples at these positions."""
-        index = torch.from_numpy(samples).to(self.domains.device, non_blocking=True)
+        index = to_device(torch.from_numpy(samples), self.domains.device)
         images, labels, domains, rows = (t[index] for t in (self.images, self.labels, self.domains, self.rows))
         return Batch(images, labels, domains, rows, self._host_domains[samples])
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ltds.core.devices import to_device
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.processor import cores
 from ltds.core.ranks import ALONE, Ranks
@@ -58,8 +59,8 @@ class Loader:
         domains = self._sources[self._manifest.domain_ids[rows]]
         assert (domains >= 0).all(), "the sampler drew rows of the held-out domain"
         labels = self._manifest.labels[rows]
-        y, d, r = (_to_device(torch.from_numpy(column), self._device) for column in (labels, domains, rows))
-        return Batch(_to_device(images, self._device), y, d, r, domains)
+        y, d, r = (to_device(torch.from_numpy(column), self._device) for column in (labels, domains, rows))
+        return Batch(to_device(images, self._device), y, d, r, domains)
 
     def batches(self, start: int, stop: int, threads: int | None = None) -> Iterator[Batch]:
         """The batches of steps start..stop-1, made in advance by up to `threads` threads.
@@ -92,7 +93,7 @@ def evaluation_batches(
     _check_pair(inputs, manifest)
 
     def images(batch_rows: NDArray[np.int64]) -> tuple[Tensor, NDArray[np.int64]]:
-        return _to_device(inputs.evaluation(batch_rows), device), batch_rows
+        return to_device(inputs.evaluation(batch_rows), device), batch_rows
 
     batches = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
     return prefetch(images, batches, threads=EVALUATION_THREADS, window=EVALUATION_THREADS)
@@ -107,10 +108,3 @@ def _check_pair(inputs: NetworkInputs, manifest: Manifest) -> None:
         rule = f"the one of manifest '{manifest.name}' ({manifest.checksum[:12]}...)"
         remedy = "Open it with ImageCache.open(manifest, size)."
         raise DataError(expected("the image cache", rule, f"the cache of {inputs.checksum[:12]}...", remedy))
-
-
-def _to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on the device; to CUDA through pinned memory, so that copying overlaps with computing."""
-    if device.type == "cuda":
-        tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ltds.core.devices import widest_float
+
 
 @dataclass(frozen=True)
 class ClassSample:
@@ -55,7 +57,8 @@ class ClassSample:
 
     def _by_origin(self, of_batch: float, of_drawn: float) -> Tensor:
         """(M,) one value for classes of the batch and another for drawn ones."""
-        return torch.full_like(self.drawn, of_batch, dtype=torch.float64).masked_fill_(self.drawn, of_drawn)
+        values = torch.full_like(self.drawn, of_batch, dtype=widest_float(self.drawn.device))
+        return values.masked_fill_(self.drawn, of_drawn)
 
 
 def draw_classes(batch: Tensor, total: int, size: int, generator: torch.Generator) -> ClassSample | None:

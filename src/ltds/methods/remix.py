@@ -7,6 +7,7 @@ from pydantic import Field, PositiveFloat, field_validator, model_validator
 from torch import Tensor
 
 from ltds.core.config import Fraction, Settings, refuse_idle
+from ltds.core.devices import widest_float
 from ltds.core.distributions import beta
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
@@ -80,12 +81,12 @@ class Remix(Method):
 
 
 def label_share(share: float, n_i: Tensor, n_j: Tensor, *, kappa: float, tau: float) -> Tensor:
-    """lambda_y (N,) in float64: the share of the label for class i, when the image holds `share` = lambda of it.
+    """lambda_y (N,): the share of the label for class i, when the image holds `share` = lambda of it.
 
     0 if n_i / n_j >= kappa and lambda < tau; 1 if n_i / n_j <= 1 / kappa and 1 - lambda < tau; else lambda.
     n_i, n_j (N,): training images of the two classes.
     """
-    n_i, n_j = n_i.double(), n_j.double()
+    n_i, n_j = (n.to(widest_float(n.device)) for n in (n_i, n_j))
     to_j = (n_i >= kappa * n_j) & (share < tau)
     to_i = (n_i * kappa <= n_j) & (1 - share < tau)
     plain = torch.full_like(n_i, share)

@@ -145,15 +145,18 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return softened_confidence(logits, self.model_.record.unknown.temperature)
 
     def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
-        """(N,C) in double precision, so that a row's answer does not depend on the rows beside it."""
+        """(N,C) in double precision, so that a row's answer does not depend on the rows beside it.
+
+        On the CPU: not every GPU has it, and the network is small.
+        """
         check_is_fitted(self)
         values: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)
         preprocessing = self.model_.record.preprocessing
         assert isinstance(preprocessing, FeaturePreprocessing)  # a fit trains on vectors
-        method = copy.deepcopy(self.model_.method).double()
+        method = copy.deepcopy(self.model_.method).cpu().double()
         with torch.inference_mode():
-            inputs = torch.from_numpy(self._inputs(values) / preprocessing.scale).to(self.model_.device)
-            logits: NDArray[np.float64] = method.predict(inputs).logits.cpu().numpy()
+            inputs = torch.from_numpy(self._inputs(values) / preprocessing.scale)
+            logits: NDArray[np.float64] = method.predict(inputs).logits.numpy()
         return logits
 
     def _inputs(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
