@@ -39,6 +39,16 @@ def _checked(model: Callable[[Tensor], Prediction], said: object, shape: tuple[i
     if not isinstance(said, Prediction):
         remedy = "Return ltds.Prediction(logits, features)."
         raise TrainingError(expected(f"what {whose} returns", "a ltds.Prediction", f"a {type(said).__name__}", remedy))
+    for name, values in (("logits", said.logits), ("features", said.features)):
+        if not isinstance(values, Tensor) or not values.is_floating_point():
+            got = str(values.dtype) if isinstance(values, Tensor) else f"a {type(values).__name__}"
+            raise TrainingError(
+                expected(f"the {name} of {whose}", "a tensor of floating-point numbers", got, "Convert them.")
+            )
+    if said.features.dim() != 2 or len(said.features) != shape[0]:
+        remedy = "Return a vector for each image: similar training images are found by it."
+        found = tuple(said.features.shape)
+        raise TrainingError(expected(f"the features of {whose}", f"of shape ({shape[0]}, D)", found, remedy))
     if said.logits.shape != shape:
         remedy = "Return a row for each image, with a column for each class of the task."
         raise TrainingError(expected(f"the logits of {whose}", f"of shape {shape}", tuple(said.logits.shape), remedy))

@@ -45,6 +45,9 @@ class Odd(Agg):
         made: dict[str, Any] = {
             "plain logits": logits,
             "one column": Prediction(logits[:, :1], features),
+            "integer logits": Prediction(logits.long(), features),
+            "maps": Prediction(logits, features[:, :, None, None]),
+            "no features": Prediction(logits, None),  # type: ignore[arg-type]
             "NaN logits": Prediction(logits * float("nan"), features),
         }
         answer: Prediction = made.get(self.kind, Prediction(logits, features))
@@ -71,6 +74,9 @@ MESSAGES = {
     "NaN at once": r"finite loss at step 1, but the term 'total' became nan\. No weight has changed yet",
     "plain logits": r"what Odd\.predict returns to be a ltds\.Prediction, but got a Tensor",
     "one column": r"the logits of Odd\.predict to be of shape \(\d+, 6\), but got \(\d+, 1\)",
+    "integer logits": r"the logits of Odd\.predict to be a tensor of floating-point numbers, but got torch\.int64",
+    "maps": r"the features of Odd\.predict to be of shape \(\d+, D\), but got \(\d+, \d+, 1, 1\)",
+    "no features": r"the features of Odd\.predict to be a tensor of floating-point numbers, but got a NoneType",
     "NaN logits": r"the logits of Odd\.predict to be finite, but got NaN or infinity",
 }
 
