@@ -2,7 +2,8 @@
 
 Its tensors hold their numbers in the memory of the host, but only operations of the device reach them. An operation on
 tensors of two devices fails, as on any GPU; so do float64, which Apple's GPUs do not have, and a copy that does not
-wait for its source, which they get wrong. What a GPU rounds, waits for or lacks otherwise is not seen here.
+wait for its source, which they get wrong. `waited` names the operations that made the host wait for the device. What a
+GPU rounds or lacks otherwise is not seen here.
 
 Torch calls the device "lazy": it knows this name, has no operations for it, and computes its gradients in the thread
 that asks for them.
@@ -24,9 +25,14 @@ from torch.utils._pytree import tree_leaves, tree_map
 DEVICE = torch.device("lazy", 0)
 HOST = torch.device("cpu")
 COPIES = {"_to_copy", "copy_"}
+# Operations whose result, or the size of whose result, the host has to know: it waits for them.
+WAITING = {"_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "_unique2", "unique_dim"}
 PREFETCHING = ("data.loading", "data.activations", "engine.predict_files", "engine.extraction", "engine.indexing")
 # A GPU takes indices from the host, too.
 MIXED = COPIES | {"index", "index_put", "index_put_", "_index_put_impl_"}
+
+
+waited: list[str] = []
 
 
 class OtherTensor(Tensor):
@@ -74,6 +80,8 @@ def _compute(operation: Any, arguments: tuple[Any, ...], more: dict[str, Any]) -
         raise RuntimeError(f"{name}: expected all tensors on one device, but got {found}")
     if name in COPIES and (more.get("non_blocking") or arguments[2:3] == (True,)):
         raise RuntimeError("a copy to Apple's GPUs must wait: its source may be gone before it is read")
+    if there and (name in WAITING or asked not in (None, DEVICE) or _chooses(name, arguments)):
+        waited.append(name)
     given = {**more, "device": HOST} if asked == DEVICE else more
     result = operation(*tree_map(_inner, arguments), **tree_map(_inner, given))
     if there and asked not in (None, DEVICE):
@@ -82,6 +90,12 @@ def _compute(operation: Any, arguments: tuple[Any, ...], more: dict[str, Any]) -
         return arguments[0]
     result = tree_map(_outer, result)
     return return_and_correct_aliasing(operation, arguments, more, result) if there else result
+
+
+def _chooses(name: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether it takes the places where a mask is true: the host must know how many they are."""
+    indices = arguments[1] if name.startswith(("index", "_index_put")) and isinstance(arguments[1], list) else ()
+    return any(isinstance(i, Tensor) and i.dtype == torch.bool for i in indices)
 
 
 def _inner(value: Any) -> Any:
@@ -122,6 +136,7 @@ def other_device() -> Iterator[torch.device]:
         for module in PREFETCHING:
             patch.setattr(f"ltds.{module}.prefetch", _in_this_thread)
         patch.setattr(torch, "autocast", _autocast)
+        waited.clear()
         yield DEVICE
 
 

@@ -39,11 +39,11 @@ class Batch:
 
     def of(self, *domains: int) -> Batch:
         """The samples of these source domains, in their order in the batch."""
-        return self._chosen(np.flatnonzero(np.isin(self._host_domains, domains)))
+        return self._chosen(np.flatnonzero(np.isin(self.host_domains, domains)))
 
     def split(self, parts: int) -> tuple[Batch, ...]:
         """`parts` equal batches, each with its share of every domain: as many as `Method.batches_per_step` says."""
-        domains = self._host_domains
+        domains = self.host_domains
         part = np.zeros_like(domains)
         for domain in np.unique(domains):
             mask = domains == domain
@@ -51,14 +51,15 @@ class Batch:
         return tuple(self._chosen(np.flatnonzero(part == i)) for i in range(parts))
 
     @cached_property
-    def _host_domains(self) -> NDArray[np.int64]:
+    def host_domains(self) -> NDArray[np.int64]:
+        """(N,) the domains in the memory of the host."""
         return self.domains.cpu().numpy() if self.domains_here is None else self.domains_here
 
     def _chosen(self, samples: NDArray[np.int64]) -> Batch:
         """The samples at these positions."""
         index = to_device(torch.from_numpy(samples), self.domains.device)
         images, labels, domains, rows = (t[index] for t in (self.images, self.labels, self.domains, self.rows))
-        return Batch(images, labels, domains, rows, self._host_domains[samples])
+        return Batch(images, labels, domains, rows, self.host_domains[samples])
 
 
 @dataclass(frozen=True)

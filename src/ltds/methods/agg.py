@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 from torch import Tensor
@@ -99,7 +100,8 @@ class Agg(Method):
         images = [d.images for d in domains]
         if self.mixstyle is None:
             return self.forward_domains(images, joint=self.config.joint_forward)
-        with self.mixstyle.mixing(torch.cat([d.domains for d in domains]), clock.generator("mixstyle")):
+        host_domains = torch.from_numpy(np.concatenate([d.host_domains for d in domains]))
+        with self.mixstyle.mixing(host_domains, clock.generator("mixstyle")):
             return self.forward_domains(images, joint=True)
 
     def _to_semantics(self, features: Tensor, labels: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ def mix_styles(x: Tensor, partners: Tensor, share: Tensor) -> Tensor:
     """
     mu = x.detach().mean(dim=(2, 3), keepdim=True)
     sigma = (x.detach().var(dim=(2, 3), keepdim=True) + EPSILON).sqrt()
-    kept, others = own_rows(share).to(x)[:, None, None, None], own_rows(partners)
+    kept, others = own_rows(share).to(x)[:, None, None, None], own_rows(partners).to(x.device)
     mixed_mu = kept * mu + (1 - kept) * rows_of_all(mu)[others]
     mixed_sigma = kept * sigma + (1 - kept) * rows_of_all(sigma)[others]
     return (x - mu) / sigma * mixed_sigma + mixed_mu
@@ -107,7 +107,10 @@ class MixStyle:
 
     @contextmanager
     def mixing(self, domains: Tensor, generator: torch.Generator) -> Iterator[None]:
-        """Forward passes inside mix the styles of a batch whose samples have these domains (N,)."""
+        """Forward passes inside mix the styles of a batch whose samples have these domains (N,), on the host.
+
+        There partners are drawn, and a GPU does not make it wait.
+        """
         require_learning_stages(self.settings, self.frozen)  # here, so that models of earlier runs can be loaded
         if not (domains != domains[0]).any():
             raise ConfigError(
