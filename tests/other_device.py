@@ -1,9 +1,10 @@
 """A device with its own memory, for machines without a GPU: real numbers, and an error where a GPU would refuse.
 
 Its tensors hold their numbers in the memory of the host, but only operations of the device reach them. An operation on
-tensors of two devices fails, as on any GPU; so do float64, which Apple's GPUs do not have, and a copy that does not
-wait for its source, which they get wrong. `waited` names the operations that made the host wait for the device. What a
-GPU rounds or lacks otherwise is not seen here.
+tensors of two devices fails, as on any GPU; so do float64, which Apple's GPUs do not have, and two things that torch
+gets wrong on them: a copy that does not wait for its source, and BatchNorm's gradients behind a convolution whose
+numbers lie channels last. `waited` names the operations that made the host wait for the device. What a GPU rounds or
+lacks otherwise is not seen here.
 
 Torch calls the device "lazy": it knows this name, has no operations for it, and computes its gradients in the thread
 that asks for them.
@@ -80,6 +81,8 @@ def _compute(operation: Any, arguments: tuple[Any, ...], more: dict[str, Any]) -
         raise RuntimeError(f"{name}: expected all tensors on one device, but got {found}")
     if name in COPIES and (more.get("non_blocking") or arguments[2:3] == (True,)):
         raise RuntimeError("a copy to Apple's GPUs must wait: its source may be gone before it is read")
+    if name == "convolution" and torch.is_grad_enabled() and any(map(_channels_last, arguments[:2])):
+        raise RuntimeError("Apple's GPUs compute BatchNorm's gradients wrong in this layout: expected NCHW")
     if there and (name in WAITING or asked not in (None, DEVICE) or _chooses(name, arguments)):
         waited.append(name)
     given = {**more, "device": HOST} if asked == DEVICE else more
@@ -90,6 +93,10 @@ def _compute(operation: Any, arguments: tuple[Any, ...], more: dict[str, Any]) -
         return arguments[0]
     result = tree_map(_outer, result)
     return return_and_correct_aliasing(operation, arguments, more, result) if there else result
+
+
+def _channels_last(tensor: Tensor) -> bool:
+    return not tensor.is_contiguous() and tensor.is_contiguous(memory_format=torch.channels_last)
 
 
 def _chooses(name: str, arguments: tuple[Any, ...]) -> bool:

@@ -14,6 +14,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ltds.core.config import parse
+from ltds.core.devices import to_layout
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.files import write_bytes
 from ltds.core.registry import find
@@ -35,12 +36,12 @@ class FrozenNetwork:
         self.settings, self.stages = settings, stages
         self.module: nn.Module = split_backbone(backbone, stages)[0] if stages else backbone
         self.module.eval().requires_grad_(False)
-        self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster on a CPU
-        self._device = torch.device("cpu")
+        self.to(torch.device("cpu"))
 
     def to(self, device: torch.device) -> FrozenNetwork:
         self._device = device
         self.module.to(device)
+        to_layout(self.module, device)
         return self
 
     @torch.no_grad()

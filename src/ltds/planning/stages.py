@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ltds.core.devices import to_layout
 from ltds.nn.backbones import BackboneSettings, build_backbone
 from ltds.nn.stages import split_backbone
 from ltds.planning.run_plan import Choice
@@ -52,7 +53,7 @@ def measure_stages(name: str) -> StagePace:
     """The pace of this machine, from a few images."""
     frozen, later = split_backbone(build_backbone(BackboneSettings(name=name, weights="imagenet")), FROZEN)
     for part in (frozen, later):
-        part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # as in training
+        to_layout(part, torch.device("cpu"))  # as in training
     images = torch.zeros(IMAGES, 3, SIZE, SIZE)
     frozen.eval()
     with torch.no_grad():

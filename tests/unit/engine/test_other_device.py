@@ -67,6 +67,7 @@ def test_a_run_on_it(toy: Manifest, tmp_path: Path, method: str) -> None:
     assert difference < 0.05 * np.abs(of_cpu[finite]).max(), "six steps amplify what is rounded"
 
 
+@pytest.mark.filterwarnings("ignore:SWAD found no window")
 @pytest.mark.parametrize("averaging", ["none", "ema", "swad"])
 def test_a_run_on_it_resumes_bit_for_bit(toy: Manifest, tmp_path: Path, averaging: str) -> None:
     groups = {**ON_IT, "averaging": {"name": averaging}}

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ltds.core.devices import to_layout
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import numpy_generator
 from ltds.data.decode import decode_tensor
@@ -36,7 +37,7 @@ def probe_rows(rows: Sequence[int], pairs: Sequence[int], most: int = MOST) -> l
 def network_features(paths: Sequence[Path], progress: Progress = SILENT) -> NDArray[np.float32]:
     """(N,1280) features of EfficientNet-lite0 with ImageNet weights, at 96 pixels."""
     network = build_backbone(BackboneSettings(name=DEFAULT_VARIANT, weights="imagenet")).eval()
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    to_layout(network, torch.device("cpu"))
     transform = EvalTransform(size=SIZE)
     features = []
     with progress.track("Probing", len(paths)) as advance:
