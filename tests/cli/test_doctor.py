@@ -13,6 +13,7 @@ from command_line import Command
 from ltds.cli.doctor import doctor
 from ltds.core.installation import Extra, extras, installed_version
 from ltds.core.processor import cores, processor_name
+from other_device import OtherTensor, other_device
 
 METADATA = """Metadata-Version: 2.4
 Name: ltds
@@ -80,3 +81,34 @@ def test_an_extra_that_is_missing_says_what_to_type(command: Command) -> None:
 
 def test_a_package_that_is_not_installed() -> None:
     assert installed_version("no-such-package") is None
+
+
+def test_a_gpu_is_compared_with_the_cpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with other_device():
+        doctor()
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "differ from those on the CPU" in line]
+    assert line.endswith("of their length: as it should be")
+    assert 0 < float(line.split(" by ")[1].split()[0]) < 1e-3
+
+
+def test_a_gpu_that_computes_wrong_or_fails_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = torch.relu
+
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        return right(x) * 1.02 if isinstance(x, OtherTensor) else right(x)
+
+    def fails(x: torch.Tensor) -> torch.Tensor:
+        if isinstance(x, OtherTensor):
+            raise RuntimeError("no kernel image")
+        return right(x)
+
+    for relu, says in (
+        (wrong, "of their length: WRONG: use another version of torch, or --device cpu"),
+        (fails, "a step of training on lazy fails: RuntimeError: no kernel image. Use --device cpu."),
+    ):
+        monkeypatch.setattr("torch.nn.functional.relu", lambda x, inplace=False, relu=relu: relu(x))
+        with other_device():
+            doctor()
+        assert says in capsys.readouterr().out

@@ -60,6 +60,24 @@ def _devices() -> Iterator[str]:
         yield "GPU: Apple (mps)"
     if torch.cuda.device_count() == 0:
         yield _why_no_cuda(torch.version.cuda)
+    yield from _gpu_against_cpu()
+
+
+def _gpu_against_cpu() -> Iterator[str]:
+    """One line on the device that training would use, if it is no CPU: torch has had faults on some."""
+    from ltds.engine.device import choose_device
+    from ltds.engine.device_check import ALLOWED, gradient_difference
+
+    device = choose_device("auto")
+    if device.type == "cpu":
+        return
+    try:
+        difference = gradient_difference(device)
+    except Exception as error:  # drivers fail in any way
+        yield f"a step of training on {device.type} fails: {type(error).__name__}: {error}. Use --device cpu."
+        return
+    verdict = "as it should be" if difference <= ALLOWED else "WRONG: use another version of torch, or --device cpu"
+    yield f"gradients on {device.type} differ from those on the CPU by {difference:.2g} of their length: {verdict}"
 
 
 def _bfloat16() -> str:
