@@ -12,7 +12,7 @@ columns: metrics as in metrics.json. rows: which, in this order; without it all,
 column, the difference to this row on the first metric, paired over held-out domains and seeds. by=held_out: one column
 for each held-out domain. paper: the paper's table, for one more column and, from six shared methods on, for a sentence
 on how similar the two orders are. first=data: rows are datasets, not methods, on the held-out domains that all of
-their methods have.
+their methods have. short=yes: the columns alone, with one line below them; for a first page that links to the rest.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _knows_open_names(run: dict[str, Any]) -> bool:
 
 def table(study: Study, options: dict[str, str]) -> str:
     """The Markdown of one block."""
-    columns = options["columns"].split(",")
+    columns, short = options["columns"].split(","), "short" in options
     compared = options.get("first", "method") == "method"
     given = options["rows"].split(",") if options.get("rows") else []
     if compared:
@@ -172,6 +172,8 @@ def table(study: Study, options: dict[str, str]) -> str:
         study = study.shared_domains()
     rows = given or study.rows()  # the best first, by what the table shows
     heads, texts = _by_domain(study, rows, columns) if options.get("by") else _averages(study, rows, columns, compared)
+    if short:
+        heads, texts = heads[: len(columns)], {row: cells[: len(columns)] for row, cells in texts.items()}
     if options.get("against"):
         heads.append(f"{_name(columns[0])}: `{options['against']}` minus this (95 %)")
         for row in rows:
@@ -189,7 +191,8 @@ def table(study: Study, options: dict[str, str]) -> str:
     notes.append(_order(study, rows, published))
     if compared:
         notes += [_rules(study, rows, column) for column in columns if column in RULED][:1]
-    basis = " ".join(filter(None, [_sizes(study, rows), *notes]))
+    sizes = _short_sizes(study, rows) if short else _sizes(study, rows)
+    basis = " ".join(filter(None, [sizes, *notes]))
     about = [about_names(["ltds"])] if informed else []  # what a study marks is ltds, by any name
     return "\n".join([*lines, "", basis, *about, ""])
 
@@ -302,6 +305,14 @@ def _sizes(study: Study, rows: list[str]) -> str:
         f"{len(runs)} runs; {basis}commit {', '.join(commits)}; {record}. ± is the standard deviation over seeds of "
         "the average."
     )
+
+
+def _short_sizes(study: Study, rows: list[str]) -> str:
+    """The same in one line."""
+    runs = [run for run in study.runs if run["row"] in rows]
+    counts = {len({run["seed"] for run in runs if run["row"] == row}) for row in rows}
+    record = f"[every run](RESULTS/{study.name}.json)"
+    return f"Averages of {len(runs)} runs with {_range(counts)} seeds; ± over seeds ({record})."
 
 
 def _rules(study: Study, rows: list[str], metric: str) -> str:

@@ -50,6 +50,14 @@ def test_a_table_by_hand() -> None:
     by_domain = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u", "by": "held_out", "rows": "b"}).splitlines()
     assert by_domain[0] == "| method | x: Acc-U | y | average |"
     assert by_domain[2] == "| `b` | 40.0 | 70.0 | 55.0 |"
+    short = TABLES.table(TABLES.Study("s", runs), {"columns": "acc_u", "short": "yes"}).splitlines()
+    assert short[0] == "| method | Acc-U |"
+    assert short[2:] == [
+        "| `a` | **65.0 ± 7.1** |",
+        "| `b` | 55.0 ± 7.1 |",
+        "",
+        "Averages of 8 runs with 2 seeds; ± over seeds ([every run](RESULTS/s.json)).",
+    ]
 
 
 def test_an_average_never_rests_on_fewer_domains_than_the_row_has() -> None:
