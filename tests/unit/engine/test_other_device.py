@@ -92,7 +92,8 @@ def test_a_sample_of_classes_and_clipped_gradients(toy: Manifest, tmp_path: Path
     with other_device():
         groups = {**ON_IT, "method": {"name": "ltds", "contrast_classes": 3}, "optimizer": {"clip_norm": 1.0}}
         session = toy_session(toy, "ltds", **groups)
-        train(session, recorded(session, tmp_path / "run"))
+        train(session, run := recorded(session, tmp_path / "run"))
+    assert sum(row["kind"] == "step" for row in run.read_journal()) == session.steps
 
 
 @pytest.mark.parametrize("method", ["agg", "ltds", "ncm"])
