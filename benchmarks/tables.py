@@ -13,29 +13,27 @@ column, the difference to this row on the first metric, paired over held-out dom
 for each held-out domain. paper: the paper's table, for one more column and, from six shared methods on, for a sentence
 on how similar the two orders are. first=data: rows are datasets, not methods, on the held-out domains that all of
 their methods have. short=yes: the columns alone, with one line below them; for a first page that links to the rest.
+
+With pairs=dc:agg,ltds:dc instead of rows, a line is the first method minus the second, paired over held-out domains and
+seeds, and in how many of these pairs the first is ahead.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import statistics
-from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ltds.core.files import write_text
 from ltds.evaluation.significance import agreement, paired_difference
-from ltds.methods.registry import METHODS
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.open_names import about_names, marked
 from ltds.reporting.paper.tables import METRIC_KEYS, by_paper_preset, paper_preset, preset_averages
+from studies import ROOT, RULED, Average, Study, data_and_method, version
 
-ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"<!-- table: (?P<words>[^>]*?) -->\n(?P<text>.*?)<!-- end of table -->", re.DOTALL)
 NOT_IN_REPORTS = {
     "h_softmax5": "H 5th percentile",
@@ -44,119 +42,6 @@ NOT_IN_REPORTS = {
 }
 INTERVAL = "Intervals: none for one seed, too narrow for few domains ([statistics](DOCS/statistics.md))."
 ORDERED = 6  # with fewer methods in both tables, a rank correlation says nothing
-RULED = ("h_fixed", "h_u_fixed")  # their rule has changed: metrics of version 5 have it with its smallest threshold
-Cell = tuple[str, str, int]  # dataset, held-out domain, seed
-Average = tuple[float | None, float | None, int]  # mean, standard deviation over seeds, seeds
-
-
-@dataclass(frozen=True)
-class Study:
-    """The runs of one file in results/."""
-
-    name: str
-    runs: list[dict[str, Any]]
-
-    @classmethod
-    def read(cls, name: str) -> Study:
-        return cls(name, json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))["runs"])
-
-    def only(self, rows: list[str]) -> Study:
-        """These rows, on the held-out domains that all of them have: other averages could not be compared."""
-        has = [{(r["data"], r["held_out"]) for r in self.runs if r["row"] == row} for row in rows]
-        common = set.intersection(*has)
-        runs = [r for r in self.runs if r["row"] in rows and (r["data"], r["held_out"]) in common]
-        return Study(self.name, runs)
-
-    def shared_domains(self) -> Study:
-        """Where rows are datasets: the held-out domains that all methods of a row have, or one would count for more."""
-        has: dict[str, dict[str, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
-        for run in self.runs:
-            data, method = _data_and_method(run)
-            has[run["row"]][method].add((data, run["held_out"]))
-        common = {row: set.intersection(*by_method.values()) for row, by_method in has.items()}
-        runs = [run for run in self.runs if (_data_and_method(run)[0], run["held_out"]) in common[run["row"]]]
-        return Study(self.name, runs)
-
-    def rows(self) -> list[str]:
-        """Best first, by the first metric of the paper."""
-        names = dict.fromkeys(run["row"] for run in self.runs)
-        return sorted(names, key=lambda row: -(self.average(row, "acc_u")[0] or 0))
-
-    def values(self, row: str, metric: str) -> dict[Cell, float]:
-        """In percent; undefined ones left out. Where the rule of a number has changed, those by the latest rule."""
-        latest = self.rule(row, metric)
-        return {
-            (run["data"], run["held_out"], run["seed"]): 100 * run["summary"][metric]
-            for run in self._with(row, metric)
-            if metric not in RULED or _version(run) == latest
-        }
-
-    def rule(self, row: str, metric: str) -> int:
-        """The latest rule by which this row has the number; 0 if no record says it."""
-        return max(map(_version, self._with(row, metric)), default=0)
-
-    def _with(self, row: str, metric: str) -> list[dict[str, Any]]:
-        """The runs of the row that have the number."""
-        return [run for run in self.runs if run["row"] == row and run["summary"].get(metric) is not None]
-
-    def whole_seeds(self, row: str) -> Study:
-        """Without the runs of this row whose seed lacks a held-out domain; all of them if every seed does.
-
-        What a table shows of the row then rests on the same runs: its averages, domains and differences agree.
-        """
-        has: dict[int, set[tuple[str, str]]] = defaultdict(set)
-        for run in self.runs:
-            if run["row"] == row:
-                has[run["seed"]].add((run["data"], run["held_out"]))
-        needed = set().union(*has.values())
-        whole = {seed for seed, places in has.items() if places == needed} or set(has)
-        return Study(self.name, [run for run in self.runs if run["row"] != row or run["seed"] in whole])
-
-    def average(self, row: str, metric: str) -> Average:
-        """Mean over the held-out domains; its standard deviation over seeds; the seeds that have all domains.
-
-        None where no seed has all: a mean over other domains could not be compared with the rest of its row or column.
-        """
-        needed = {(run["data"], run["held_out"]) for run in self.runs if run["row"] == row}
-        by_seed: dict[int, dict[tuple[str, str], float]] = defaultdict(dict)
-        for (data, held_out, seed), value in self.values(row, metric).items():
-            by_seed[seed][data, held_out] = value
-        whole = [statistics.mean(values.values()) for values in by_seed.values() if values.keys() == needed]
-        if not whole:
-            return None, None, 0
-        return statistics.mean(whole), statistics.stdev(whole) if len(whole) > 1 else None, len(whole)
-
-    def knows_open_names(self, row: str) -> bool:
-        """Whether embeddings of open classes took part in training a run of this row."""
-        return any(_knows_open_names(run) for run in self.runs if run["row"] == row)
-
-    def held_out(self) -> list[str]:
-        return list(dict.fromkeys(run["held_out"] for run in self.runs))
-
-
-def _version(run: dict[str, Any]) -> int:
-    """Of the rules that its metrics were computed by; older records do not say it."""
-    return run.get("metrics_version") or 0
-
-
-def _data_and_method(run: dict[str, Any]) -> tuple[str, str]:
-    """Where rows are datasets, a run's data is DATASET/METHOD."""
-    data, _, method = run["data"].partition("/")
-    return data, method
-
-
-def _knows_open_names(run: dict[str, Any]) -> bool:
-    """As the run says; an older record does not, but the settings of its method do, and whether classes were open."""
-    if "knows_open_names" in run:
-        return bool(run["knows_open_names"])
-    if not run["open_images"]:
-        return False
-    name = run["row"] if run["row"] in METHODS else run.get("method")
-    if name not in METHODS:
-        return False
-    method, preset = METHODS[name].method, METHODS[name].settings
-    settings = method.Config.model_validate(preset)
-    return method.uses_embeddings(settings) and not getattr(settings, "hide_open_names", False)
 
 
 def table(study: Study, options: dict[str, str]) -> str:
@@ -164,12 +49,7 @@ def table(study: Study, options: dict[str, str]) -> str:
     columns, short = options["columns"].split(","), "short" in options
     compared = options.get("first", "method") == "method"
     given = options["rows"].split(",") if options.get("rows") else []
-    if compared:
-        study = study.only(given or study.rows())
-        for row in given or study.rows():
-            study = study.whole_seeds(row)
-    else:
-        study = study.shared_domains()
+    study = study.only(given or study.rows()) if compared else study.shared_domains()
     rows = given or study.rows()  # the best first, by what the table shows
     heads, texts = _by_domain(study, rows, columns) if options.get("by") else _averages(study, rows, columns, compared)
     if short:
@@ -195,6 +75,26 @@ def table(study: Study, options: dict[str, str]) -> str:
     basis = " ".join(filter(None, [sizes, *notes]))
     about = [about_names(["ltds"])] if informed else []  # what a study marks is ltds, by any name
     return "\n".join([*lines, "", basis, *about, ""])
+
+
+def pair_table(study: Study, options: dict[str, str]) -> str:
+    """The Markdown of a block with pairs=: a line for each two rows, on the held-out domains that all rows have."""
+    columns = options["columns"].split(",")
+    pairs = [tuple(pair.split(":")) for pair in options["pairs"].split(",")]
+    study = study.only(list({row for pair in pairs for row in pair}))
+    published = _published(options["paper"], columns) if options.get("paper") else {}
+    heads = [*map(_name, columns), "pairs", *([f"paper: {' / '.join(published)}"] if published else [])]
+    lines = [f"| | {' | '.join(heads)} |", "|:--|" + "--:|" * len(heads)]
+    for first, second in pairs:
+        found = [paired_difference(study.differences(first, second, column)) for column in columns]
+        cells = ["-" if f is None else f"{_signed(f.mean)} ({f.wins})" for f in found]
+        cells.append(str(max(f.pairs for f in found if f is not None)))
+        if published:
+            theirs = [(means.get(paper_preset(first)), means.get(paper_preset(second))) for means in published.values()]
+            cells.append(" / ".join("-" if a is None or b is None else _signed(a - b) for a, b in theirs))
+        lines.append(f"| `{first}` minus `{second}` | {' | '.join(cells)} |")
+    basis = "Averages over pairs of runs with the same held-out domain and seed; in brackets: where the first is ahead"
+    return "\n".join([*lines, "", f"{basis} ([every run](RESULTS/{study.name}.json)).", ""])
 
 
 def _averages(
@@ -260,24 +160,23 @@ def _order(study: Study, rows: list[str], published: dict[str, dict[str, float]]
 
 
 def _difference(study: Study, reference: str, row: str, metric: str) -> str:
-    """The reference minus this row, with a bootstrap interval over domains and seeds, over cells that both have."""
-    if row == reference:
-        return ""
-    first, second = study.values(reference, metric), study.values(row, metric)
-    groups: dict[str, list[float]] = defaultdict(list)
-    for cell in sorted(first.keys() & second.keys()):
-        groups[f"{cell[0]}/{cell[1]}"].append(first[cell] - second[cell])
+    """The reference minus this row, with a bootstrap interval over domains and seeds."""
+    groups = {} if row == reference else study.differences(reference, row, metric)
     found = paired_difference(groups)
     if found is None:
         return ""
     seeds = max(map(len, groups.values()))  # one seed says nothing about other seeds
     known = seeds > 1 and found.low is not None and found.high is not None
-    interval = f" ({found.low:+.1f} to {found.high:+.1f})" if known else ""
-    return f"{found.mean:+.1f}{interval}"
+    interval = f" ({_signed(found.low)} to {_signed(found.high)})" if known else ""
+    return f"{_signed(found.mean)}{interval}"
 
 
 def _name(metric: str) -> str:
     return NOT_IN_REPORTS.get(metric) or METRICS[metric].name
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 1) + 0:+.1f}"  # + 0: never -0.0
 
 
 def _text(mean: float | None, spread: float | None, *, bold: bool) -> str:
@@ -295,7 +194,7 @@ def _printed(values: Iterable[float | None]) -> str:
 def _sizes(study: Study, rows: list[str]) -> str:
     """What the numbers rest on: runs, and images in a held-out domain."""
     runs = [run for run in study.runs if run["row"] in rows]
-    domains = {(_data_and_method(run)[0], run["held_out"]): (run["known_images"], run["open_images"]) for run in runs}
+    domains = {(data_and_method(run)[0], run["held_out"]): (run["known_images"], run["open_images"]) for run in runs}
     known, opened = zip(*domains.values(), strict=True)
     images = f"{_range(known)} images of known and {_range(opened)} of open classes"
     basis = f"{len(domains)} held-out domains with {images}; " if any(known) else ""
@@ -317,7 +216,7 @@ def _short_sizes(study: Study, rows: list[str]) -> str:
 
 def _rules(study: Study, rows: list[str], metric: str) -> str:
     """Which rows have a number by another rule, or by the latest rule for some of their seeds only; "" for none."""
-    versions = {row: {_version(run) for run in study.runs if run["row"] == row} for row in rows}
+    versions = {row: {version(run) for run in study.runs if run["row"] == row} for row in rows}
     latest = max(set().union(*versions.values()))
     earlier = [f"`{row}`" for row, found in versions.items() if latest not in found]
     some = [f"`{row}` {study.average(row, metric)[2]}" for row, found in versions.items() if {latest} < found]
@@ -336,9 +235,10 @@ def written(page: Path) -> str:
     links = {"RESULTS": ROOT / "results", "DOCS": ROOT / "docs"}
 
     def again(block: re.Match[str]) -> str:
-        name, *pairs = block["words"].split()
-        options = dict(pair.split("=", 1) for pair in pairs)
-        text = table(Study.read(name), options)
+        name, *words = block["words"].split()
+        options = dict(word.split("=", 1) for word in words)
+        write = pair_table if "pairs" in options else table
+        text = write(Study.read(name), options)
         for place, folder in links.items():
             text = text.replace(f"({place}/", f"({os.path.relpath(folder, page.parent)}/".replace("(./", "("))
         return f"<!-- table: {block['words']} -->\n{text}<!-- end of table -->"

@@ -50,7 +50,9 @@ def is_type_checking(node: ast.AST) -> bool:
 
 
 def benchmark_module(name: str) -> ModuleType:
-    """A script of benchmarks/, imported."""
+    """A script of benchmarks/, imported; as when it is run, it finds its neighbours."""
+    if str(ROOT / "benchmarks") not in sys.path:
+        sys.path.append(str(ROOT / "benchmarks"))
     spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

@@ -60,6 +60,36 @@ def test_a_table_by_hand() -> None:
     ]
 
 
+def test_a_table_of_pairs_by_hand() -> None:
+    """b minus a: 19.9 and 0 in x, -10 in y, so their mean would be printed as -0.0; z, which c lacks, takes no part."""
+    numbers = {
+        ("a", "x"): [0.4, 0.6], ("a", "y"): [0.5, 0.3], ("a", "z"): [0.9, 0.9],
+        ("b", "x"): [0.599, 0.6], ("b", "y"): [0.4, 0.2], ("b", "z"): [0.1, 0.1],
+        ("c", "x"): [0.499], ("c", "y"): [0.5],
+    }  # fmt: skip
+    shared = {"data": "d", "commit": "1", "known_images": 9, "open_images": 0}
+    runs = [
+        {**shared, "row": row, "held_out": domain, "seed": seed, "summary": {"acc_u": value, "few": None}}
+        for (row, domain), values in numbers.items()
+        for seed, value in enumerate(values)
+    ]
+    lines = TABLES.pair_table(TABLES.Study("s", runs), {"columns": "acc_u,few", "pairs": "b:a,c:b"}).splitlines()
+    assert lines[0] == "| | Acc-U | Few | pairs |"
+    assert lines[2] == "| `b` minus `a` | +0.0 (1) | - | 4 |"
+    assert lines[3] == "| `c` minus `b` | +0.0 (1) | - | 2 |", "-10 and +10, of seed 0"
+    assert lines[5].endswith("in brackets: where the first is ahead ([every run](RESULTS/s.json)).")
+
+
+def test_pairs_are_shown_beside_the_papers_difference() -> None:
+    paper = TABLES.preset_averages("2", "Acc-U")
+    options = {"columns": "acc_u", "pairs": "bsce:agg,dc:agg", "paper": "2"}
+    runs = runs_of({"agg": [0.5], "bsce": [0.6], "dc": [0.7]})
+    lines = TABLES.pair_table(TABLES.Study("s", runs), options).splitlines()
+    assert lines[0] == "| | Acc-U | pairs | paper: Acc-U |"
+    assert lines[2] == f"| `bsce` minus `agg` | +10.0 (1) | 1 | {paper['bsce'] - paper['agg']:+.1f} |"
+    assert lines[3] == "| `dc` minus `agg` | +20.0 (1) | 1 | - |"
+
+
 def test_an_average_never_rests_on_fewer_domains_than_the_row_has() -> None:
     """Neither where seeds have different domains, nor where a number is not defined in all of them."""
 
