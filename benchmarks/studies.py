@@ -1,10 +1,11 @@
-"""The recorded runs of a study, results/NAME.json: which of them are comparable, and their averages and differences."""
+"""The recorded runs of a study in results/: which of them are comparable, and their averages and differences."""
 
 from __future__ import annotations
 
 import json
 import statistics
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,24 @@ Average = tuple[float | None, float | None, int]  # mean, standard deviation ove
 
 @dataclass(frozen=True)
 class Study:
-    """The runs of one file in results/."""
+    """The runs of one file in results/, or of several: NAME, or NAME+NAME."""
 
     name: str
     runs: list[dict[str, Any]]
 
     @classmethod
-    def read(cls, name: str) -> Study:
-        return cls(name, json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))["runs"])
+    def read(cls, name: str, names: Mapping[str, str] | None = None) -> Study:
+        """`names`: rows that get another name here, by their new name."""
+        files = [ROOT / "results" / f"{file}.json" for file in name.split("+")]
+        runs = [run for file in files for run in json.loads(file.read_text(encoding="utf-8"))["runs"]]
+        new = {row: called for called, row in (names or {}).items()}
+        return cls(name, [run | {"row": new.get(run["row"], run["row"])} for run in runs])
+
+    @property
+    def records(self) -> str:
+        """A link to each file, as text of a page."""
+        first, *others = self.name.split("+")
+        return ", ".join([f"[every run](RESULTS/{first}.json)", *(f"[others](RESULTS/{name}.json)" for name in others)])
 
     def only(self, rows: list[str]) -> Study:
         """These rows, on the held-out domains that all of them have, without seeds that lack one of these.

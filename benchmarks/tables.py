@@ -16,6 +16,9 @@ their methods have. short=yes: the columns alone, with one line below them; for 
 
 With pairs=dc:agg,ltds:dc instead of rows, a line is the first method minus the second, paired over held-out domains and
 seeds, and in how many of these pairs the first is ahead.
+
+A study may be two files, bestiary_120_epochs+bestiary_parts, so that no run is in both; names=ltds-a:agg calls the row
+agg ltds-a.
 """
 
 from __future__ import annotations
@@ -94,7 +97,7 @@ def pair_table(study: Study, options: dict[str, str]) -> str:
             cells.append(" / ".join("-" if a is None or b is None else _signed(a - b) for a, b in theirs))
         lines.append(f"| `{first}` minus `{second}` | {' | '.join(cells)} |")
     basis = "Averages over pairs of runs with the same held-out domain and seed; in brackets: where the first is ahead"
-    return "\n".join([*lines, "", f"{basis} ([every run](RESULTS/{study.name}.json)).", ""])
+    return "\n".join([*lines, "", f"{basis} ({study.records}).", ""])
 
 
 def _averages(
@@ -199,10 +202,9 @@ def _sizes(study: Study, rows: list[str]) -> str:
     images = f"{_range(known)} images of known and {_range(opened)} of open classes"
     basis = f"{len(domains)} held-out domains with {images}; " if any(known) else ""
     commits = sorted({run["commit"][:7] for run in runs})
-    record = f"[every run](RESULTS/{study.name}.json)"
     return (
-        f"{len(runs)} runs; {basis}commit {', '.join(commits)}; {record}. ± is the standard deviation over seeds of "
-        "the average."
+        f"{len(runs)} runs; {basis}commit {', '.join(commits)}; {study.records}. "
+        "± is the standard deviation over seeds of the average."
     )
 
 
@@ -210,8 +212,7 @@ def _short_sizes(study: Study, rows: list[str]) -> str:
     """The same in one line."""
     runs = [run for run in study.runs if run["row"] in rows]
     counts = {len({run["seed"] for run in runs if run["row"] == row}) for row in rows}
-    record = f"[every run](RESULTS/{study.name}.json)"
-    return f"Averages of {len(runs)} runs with {_range(counts)} seeds; ± over seeds ({record})."
+    return f"Averages of {len(runs)} runs with {_range(counts)} seeds; ± over seeds ({study.records})."
 
 
 def _rules(study: Study, rows: list[str], metric: str) -> str:
@@ -238,7 +239,8 @@ def written(page: Path) -> str:
         name, *words = block["words"].split()
         options = dict(word.split("=", 1) for word in words)
         write = pair_table if "pairs" in options else table
-        text = write(Study.read(name), options)
+        names = dict(pair.split(":") for pair in options["names"].split(",")) if "names" in options else {}
+        text = write(Study.read(name, names), options)
         for place, folder in links.items():
             text = text.replace(f"({place}/", f"({os.path.relpath(folder, page.parent)}/".replace("(./", "("))
         return f"<!-- table: {block['words']} -->\n{text}<!-- end of table -->"

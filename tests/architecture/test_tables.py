@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,20 @@ def test_a_table_of_pairs_by_hand() -> None:
     assert lines[2] == "| `b` minus `a` | +0.0 (1) | - | 4 |"
     assert lines[3] == "| `c` minus `b` | +0.0 (1) | - | 2 |", "-10 and +10, of seed 0"
     assert lines[5].endswith("in brackets: where the first is ahead ([every run](RESULTS/s.json)).")
+
+
+def test_two_files_are_one_study_and_rows_get_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "results").mkdir()
+    for name, numbers in {"whole": {"agg": [0.5], "bsce": [0.6]}, "parts": {"ltds-c": [0.7]}}.items():
+        (tmp_path / "results" / f"{name}.json").write_text(json.dumps({"runs": runs_of(numbers)}), encoding="utf-8")
+    monkeypatch.setattr(sys.modules["studies"], "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    rows = "names=ltds-a:agg rows=ltds-a,ltds-c"
+    page.write_text(f"<!-- table: whole+parts {rows} columns=acc_u -->\n<!-- end of table -->", encoding="utf-8")
+    lines = TABLES.written(page).splitlines()
+    assert lines[3:5] == ["| `ltds-a` | 50.0 | 1 |", "| `ltds-c` | **70.0** | 1 |"]
+    assert "/results/whole.json), [others](" in lines[6]
+    assert "/results/parts.json)." in lines[6]
 
 
 def test_pairs_are_shown_beside_the_papers_difference() -> None:
