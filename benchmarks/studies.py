@@ -31,7 +31,7 @@ class Study:
         files = [ROOT / "results" / f"{file}.json" for file in name.split("+")]
         runs = [run for file in files for run in json.loads(file.read_text(encoding="utf-8"))["runs"]]
         new = {row: called for called, row in (names or {}).items()}
-        return cls(name, [run | {"row": new.get(run["row"], run["row"])} for run in runs])
+        return cls(name, [run | {"row": new.get(run["row"], run["row"]), "summary": _numbers(run)} for run in runs])
 
     @property
     def records(self) -> str:
@@ -125,6 +125,11 @@ class Study:
 
     def held_out(self) -> list[str]:
         return list(dict.fromkeys(run["held_out"] for run in self.runs))
+
+
+def _numbers(run: dict[str, Any]) -> dict[str, float | None]:
+    """Its metrics, and the validation accuracy of the weights that were kept."""
+    return {"validation": run.get("validation", {}).get("accuracy"), **run["summary"]}
 
 
 def version(run: dict[str, Any]) -> int:

@@ -8,17 +8,17 @@ A table stands between two comments; the first says what it shows:
     ...
     <!-- end of table -->
 
-columns: metrics as in metrics.json. rows: which, in this order; without it all, the best first. against: one more
-column, the difference to this row on the first metric, paired over held-out domains and seeds. by=held_out: one column
-for each held-out domain. paper: the paper's table, for one more column and, from six shared methods on, for a sentence
-on how similar the two orders are. first=data: rows are datasets, not methods, on the held-out domains that all of
-their methods have. short=yes: the columns alone, with one line below them; for a first page that links to the rest.
+columns    metrics as in metrics.json, or validation
+rows       which, in this order; without it all, the best first
+against    one more column: the difference to this row on the first metric, paired over held-out domains and seeds
+pairs      dc:agg,ltds:dc instead of rows: the first minus the second, paired, and in how many pairs the first is ahead
+by         held_out: one column for each held-out domain
+paper      the paper's table: one more column, and with six shared methods or more, how similar the two orders are
+first      data: rows are datasets, not methods, on the held-out domains that all of their methods have
+short      yes: the columns alone, with one line below them; for a first page that links to the rest
+names      ltds-a:agg calls the row agg ltds-a
 
-With pairs=dc:agg,ltds:dc instead of rows, a line is the first method minus the second, paired over held-out domains and
-seeds, and in how many of these pairs the first is ahead.
-
-A study may be two files, bestiary_120_epochs+bestiary_parts, so that no run is in both; names=ltds-a:agg calls the row
-agg ltds-a.
+A study may be two files, bestiary_120_epochs+bestiary_parts, so that no run has to be in both.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from studies import ROOT, RULED, Average, Study, data_and_method, version
 
 BLOCK = re.compile(r"<!-- table: (?P<words>[^>]*?) -->\n(?P<text>.*?)<!-- end of table -->", re.DOTALL)
 NOT_IN_REPORTS = {
+    "validation": "validation, seen pairs",
     "h_softmax5": "H 5th percentile",
     "h_u_softmax5": "H-U 5th percentile",
     "h_u_best": "Limit of H-U fixed",

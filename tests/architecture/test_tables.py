@@ -84,14 +84,18 @@ def test_a_table_of_pairs_by_hand() -> None:
 
 def test_two_files_are_one_study_and_rows_get_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "results").mkdir()
-    for name, numbers in {"whole": {"agg": [0.5], "bsce": [0.6]}, "parts": {"ltds-c": [0.7]}}.items():
-        (tmp_path / "results" / f"{name}.json").write_text(json.dumps({"runs": runs_of(numbers)}), encoding="utf-8")
+    files = {"whole": ({"agg": [0.5], "bsce": [0.6]}, 0.9), "parts": ({"ltds-c": [0.7]}, 0.8)}
+    for name, (numbers, validation) in files.items():
+        record = {"runs": runs_of(numbers, validation={"accuracy": validation})}
+        (tmp_path / "results" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
     monkeypatch.setattr(sys.modules["studies"], "ROOT", tmp_path)
     page = tmp_path / "page.md"
     rows = "names=ltds-a:agg rows=ltds-a,ltds-c"
-    page.write_text(f"<!-- table: whole+parts {rows} columns=acc_u -->\n<!-- end of table -->", encoding="utf-8")
+    block = f"<!-- table: whole+parts {rows} columns=acc_u,validation -->\n<!-- end of table -->"
+    page.write_text(block, encoding="utf-8")
     lines = TABLES.written(page).splitlines()
-    assert lines[3:5] == ["| `ltds-a` | 50.0 | 1 |", "| `ltds-c` | **70.0** | 1 |"]
+    assert lines[1] == "| method | Acc-U | validation, seen pairs | seeds |"
+    assert lines[3:5] == ["| `ltds-a` | 50.0 | **90.0** | 1 |", "| `ltds-c` | **70.0** | 80.0 | 1 |"]
     assert "/results/whole.json), [others](" in lines[6]
     assert "/results/parts.json)." in lines[6]
 
