@@ -1,4 +1,4 @@
-"""The pictures of README.md and docs/, made from real output: Bestiary, its counts, and the page of a report.
+"""The pictures of README.md and docs/, made from real output: Bestiary, its counts, results, and the page of a report.
 
     python benchmarks/pictures.py                    # trains agg and ltds for a few epochs, then draws all pictures
     python benchmarks/pictures.py --runs runs/mine   # the page of runs that are there
@@ -19,6 +19,7 @@ from pathlib import Path
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+import lead_picture
 import ltds
 import problem_pictures
 from ltds.core.files import atomic
@@ -76,6 +77,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="folder of runs to show on the page (default: a short demo)")
     runs = parser.parse_args().runs
     problem_pictures.main()
+    lead_picture.main()
     save(contact_sheet(), "bestiary.png")
     save(report_page(runs or short_runs()), "report.png")
 

@@ -31,7 +31,7 @@ def long_tail(counts: np.ndarray) -> Image.Image:
     axes.annotate(f"{NAMES[order[0]]}: {totals[order[0]]}", (0, totals[order[0]]), (3, totals[order[0]] * 0.93))
     axes.annotate(f"{NAMES[order[-1]]}: {totals[order[-1]]}", (len(totals) - 1, totals[order[-1]]), (43, 60), ha="left")
     axes.spines[["top", "right"]].set_visible(False)
-    return _image(figure)
+    return as_image(figure)
 
 
 def pairs(counts: np.ndarray) -> Image.Image:
@@ -51,10 +51,10 @@ def pairs(counts: np.ndarray) -> Image.Image:
     axes.grid(which="minor", color="white", linewidth=1.5)
     axes.tick_params(which="both", length=0)
     axes.spines[:].set_visible(False)
-    return _image(figure)
+    return as_image(figure)
 
 
-def _image(figure: Figure) -> Image.Image:
+def as_image(figure: Figure) -> Image.Image:
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=110, bbox_inches="tight")
     plt.close(figure)

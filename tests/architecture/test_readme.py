@@ -9,7 +9,7 @@ from PIL import Image
 from repository import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PICTURES = ("docs/images/bestiary.png", "docs/images/report.png")
+PICTURES = ("docs/images/bestiary.png", "docs/images/report.png", "docs/images/lead.png")
 
 
 def test_it_is_short() -> None:
