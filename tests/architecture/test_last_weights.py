@@ -12,7 +12,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
 from toy import recorded, toy_session
 
-WHICH = benchmark_module("which_weights")
+LAST = benchmark_module("last_weights")
 
 
 @pytest.mark.parametrize("averaging", ["none", "ema"])
@@ -24,17 +24,9 @@ def test_they_are_those_of_keep_last(toy: Manifest, tmp_path: Path, averaging: s
         train(session, run := recorded(session, tmp_path / keep))
         runs[keep] = run
     kept = runs["best"].best_checkpoint.read_bytes()
-    copy = WHICH.with_last_weights(runs["best"], tmp_path / "copy")
+    copy = LAST.with_last_weights(runs["best"], tmp_path / "copy")
     found, wanted = load_file(copy.best_checkpoint), load_file(runs["last"].best_checkpoint)
     assert found.keys() == wanted.keys()
     assert all((found[name] == wanted[name]).all() for name in wanted)
     assert copy.read_metrics()["summary"] == runs["last"].read_metrics()["summary"]
     assert runs["best"].best_checkpoint.read_bytes() == kept, "the run itself stays as it is"
-
-
-def test_the_table_counts_where_the_last_weights_are_better() -> None:
-    def numbers(value: float) -> dict[str, float]:
-        return dict.fromkeys(WHICH.METRICS, value)
-
-    rows = [{"method": "ltds", "best": numbers(50.0), "last": numbers(value)} for value in (51.0, 49.5, 52.5)]
-    assert WHICH.table(rows).splitlines()[2] == "| `ltds` | 3 |" + " +1.0 (2) |" * len(WHICH.METRICS)
