@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ltds.data.datasets.by_name import build_data as build_data
     from ltds.data.features import write_features as write_features
     from ltds.data.manifest import Manifest as Manifest
+    from ltds.data.without_domain import without_domain as without_domain
     from ltds.engine.export import ExportResult as ExportResult
     from ltds.engine.extraction import extract_features as extract_features
     from ltds.engine.load import load_model as load_model
@@ -83,6 +84,7 @@ _MODULES = {
     "report": "ltds.reporting.write",
     "serve": "ltds.serving.server",
     "train": "ltds.api",
+    "without_domain": "ltds.data.without_domain",
     "write_embeddings": "ltds.semantics.archive",
     "write_features": "ltds.data.features",
 }

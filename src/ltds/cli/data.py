@@ -15,6 +15,7 @@ from ltds.cli.embed import embed
 from ltds.cli.features import features
 from ltds.cli.screen import SCREEN
 from ltds.cli.stylize import stylize
+from ltds.cli.without import without
 
 app = typer.Typer(no_args_is_help=True, help="Build, show and describe datasets.")
 DatasetArgument = Annotated[str, typer.Argument(help="Dataset: 'bestiary' (built in) or a dataset folder.")]
@@ -103,3 +104,4 @@ app.command("check")(check)
 app.command("stylize")(stylize)
 app.command("embed")(embed)
 app.command("features")(features)
+app.command("without")(without)

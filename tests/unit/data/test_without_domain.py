@@ -1,0 +1,112 @@
+"""A dataset to choose settings on: nothing of the domain, no test image, and the same image files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ltds
+from ltds.core.errors import DataError
+from ltds.data.manifest import Manifest
+from ltds.data.splits import SPLITS
+from ltds.engine.loop import train
+from toy import DOMAINS, TRAIN, recorded, toy_config, toy_session, write_dataset, write_linked_dataset
+
+
+def rows_of(manifest: Manifest) -> set[tuple[str, str, str, str]]:
+    columns = zip(manifest.paths, manifest.labels, manifest.domain_ids, manifest.split_ids, strict=True)
+    return {(path, manifest.classes[c], manifest.domains[d], SPLITS[s]) for path, c, d, s in columns}
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_it_has_the_training_and_validation_images_of_the_others(tmp_path: Path, domain: str) -> None:
+    whole = write_dataset(tmp_path / "toy")
+    smaller = ltds.without_domain(whole.root, domain, out=tmp_path / "smaller")
+    left = np.delete(TRAIN, DOMAINS.index(domain), axis=0).sum(axis=0) > 0
+    assert smaller.domains == tuple(name for name in DOMAINS if name != domain)
+    assert smaller.classes == tuple(name for name, kept in zip(whole.classes, left, strict=True) if kept)
+    assert rows_of(smaller) == {r for r in rows_of(whole) if r[2] != domain and r[3] != "test"}
+    assert smaller.provenance["without"] == domain
+    assert [smaller.counts("train")[i].sum() for i in range(2)] == list(
+        np.delete(TRAIN, DOMAINS.index(domain), 0).sum(1)
+    )
+    for path in smaller.paths:
+        assert (smaller.root / path).read_bytes() == (whole.root / path).read_bytes()
+
+
+def test_a_held_out_domain_is_tested_on_all_of_its_images(tmp_path: Path) -> None:
+    whole = write_dataset(tmp_path / "toy")
+    smaller = ltds.without_domain(whole, "wax", out=tmp_path / "smaller")
+    session = toy_session(smaller, "dc", data={"held_out": "oil"})
+    train(session, run := recorded(session, tmp_path / "run"))
+    metrics = run.read_metrics()
+    assert metrics["per_domain"]["oil"]["known_images"] == 8 + 5 + 3 + 3 * 2, "of ant, bee and dog, with validation"
+    assert metrics["summary"]["acc_u"] is not None
+    assert "wax" not in metrics["per_domain"]
+
+
+def test_embeddings_are_a_copy(tmp_path: Path) -> None:
+    """A table that is made for the smaller dataset must not appear in the other one."""
+    whole = write_dataset(tmp_path / "toy")
+    smaller = ltds.without_domain(whole, "ink", out=tmp_path / "smaller")
+    session = toy_session(smaller, "ltds", data={"held_out": "oil"}, method={"meta_test_domains": 0})
+    assert session.method is not None
+    (smaller.root / "semantics" / "mine.csv").write_text("class,a\n", encoding="utf-8")
+    assert not (whole.root / "semantics" / "mine.csv").exists()
+
+
+def test_links_lead_to_the_images_themselves(tmp_path: Path) -> None:
+    """Not to a link of the other dataset, which may be deleted."""
+    images, data = write_linked_dataset(tmp_path)
+    smaller = ltds.without_domain(data, "ink", out=tmp_path / "deep" / "smaller")
+    assert (smaller.root / "source").readlink() == images.root.resolve()
+    assert sorted(file.name for file in smaller.root.iterdir()) == ["manifest.csv", "manifest.json", "source"]
+    assert [file.name for file in (tmp_path / "deep").iterdir()] == ["smaller"], "nothing unfinished is left"
+
+
+def test_a_recipe_stays_that_of_the_dataset(tmp_path: Path) -> None:
+    whole = replace(write_dataset(tmp_path / "toy"), name="bestiary")
+    whole.write()
+    assert ltds.without_domain(whole, "ink", out=tmp_path / "smaller").name == "bestiary"
+
+
+@pytest.mark.parametrize(
+    ("domain", "message"),
+    [("wex", "Expected a domain of 'toy', but got 'wex'. Did you mean 'wax'?"), ("", "Expected a domain of 'toy'")],
+)
+def test_an_unknown_domain(tmp_path: Path, domain: str, message: str) -> None:
+    whole = write_dataset(tmp_path / "toy")
+    with pytest.raises(DataError, match=message):
+        ltds.without_domain(whole, domain, out=tmp_path / "smaller")
+    assert not (tmp_path / "smaller").exists()
+
+
+def test_two_domains_are_too_few(tmp_path: Path) -> None:
+    two = ltds.without_domain(write_dataset(tmp_path / "toy"), "wax", out=tmp_path / "two")
+    with pytest.raises(DataError, match=r"domains of 'toy' to be 3 or more.*but got ink, oil"):
+        ltds.without_domain(two, "oil", out=tmp_path / "one")
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    whole = write_dataset(tmp_path / "toy")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
+    for out in (tmp_path / "mine", tmp_path / "mine" / "notes.txt"):
+        with pytest.raises(DataError, match="to be a new folder, but got a"):
+            ltds.without_domain(whole, "wax", out=out)
+    assert (tmp_path / "mine" / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_paths_outside_the_dataset_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = write_dataset(tmp_path / "toy")
+    moved = replace(whole, root=tmp_path / "list", paths=tuple(f"../toy/{path}" for path in whole.paths))
+    with pytest.raises(DataError, match="to be below its folder"):
+        ltds.without_domain(moved, "wax", out=tmp_path / "smaller")
+    absolute = replace(moved, paths=tuple(str(whole.root / path) for path in whole.paths))
+    monkeypatch.setenv("LTDS_OUTSIDE", str(whole.root))
+    smaller = ltds.without_domain(absolute, "wax", out=tmp_path / "smaller")
+    assert toy_config(smaller).data.root == str(tmp_path / "smaller")
+    assert all(Path(path).is_file() for path in smaller.paths)
