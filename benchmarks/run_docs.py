@@ -36,6 +36,10 @@ PUBLISHED = ("configs/paper", "data/pacs-odg-")
 SMALL_BATCHES = ["--set", "data.size=64", "--set", "data.batch_size=4"]
 SMALL_ZOO = [w for pair in ("n_max=12", "n_min=3", "val_per_class=3", "test_per_class=5") for w in ("--set", pair)]
 SECONDS_OF_SERVING = 15
+PHOTOS = {  # domains of the photos on pages that name others, or need more
+    "semantics.md": ("north", "south", "wax"),
+    "which-method.md": ("north", "south", "east", "night"),
+}
 
 
 def prepare(folder: Path, page: str) -> None:
@@ -45,7 +49,7 @@ def prepare(folder: Path, page: str) -> None:
         stand_ins.photos_by_class(folder)
         stand_ins.weights_of_styles(folder)
     else:
-        stand_ins.photos(folder, third="wax" if page == "semantics.md" else "night")
+        stand_ins.photos(folder, PHOTOS.get(page, ("north", "south", "night")))
         stand_ins.scans(folder)
     if page in ("datasets.md", "own-data.md", "backbones.md"):
         stand_ins.pacs(folder)

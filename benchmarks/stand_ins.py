@@ -36,12 +36,12 @@ def photos_by_class(folder: Path) -> None:
         draw(folder / "photos" / NAMES[kind], 0, kind, 150 - 6 * kind)
 
 
-def photos(folder: Path, third: str = "night") -> None:
-    """Three domains; a class that only the third has is open when that is held out. New images beside them."""
-    for domain, name in enumerate(("north", "south", third)):
+def photos(folder: Path, domains: tuple[str, ...]) -> None:
+    """A class that only the last domain has is open when that is held out. New images beside them."""
+    for domain, name in enumerate(domains):
         for kind in (0, 1, 2, 4):
             draw(folder / "photos" / name / NAMES[kind], domain, kind, 24 - 4 * kind)
-    draw(folder / "photos" / third / NAMES[7], 2, 7, 8)
+    draw(folder / "photos" / domains[-1] / NAMES[7], len(domains) - 1, 7, 8)
     for domain, name in enumerate(("cartoon", "photo")):
         for kind, label in zip((0, 1, 9), (NAMES[0], NAMES[1], "guitar"), strict=True):
             draw(folder / "new_site" / name / label, domain, kind, 5)

@@ -28,6 +28,7 @@ def without(
     manifest = without_domain(data, domain, out=out, progress=SCREEN)
     held_out = ", ".join(manifest.domains)
     SCREEN.say(f"{len(manifest)} images of {len(manifest.classes)} classes; to hold out in turn: {held_out}")
-    command = f"ltds benchmark --data {shlex.quote(str(out))} --methods agg,bsce,dc,ltds --out runs/choose"
+    methods = "agg,bsce,dc,ltds" if len(manifest.domains) > 2 else "agg,bsce,dc"  # ltds needs two that are trained on
+    command = f"ltds benchmark --data {shlex.quote(str(out))} --methods {methods} --out runs/choose"
     SCREEN.say(f"Then: {command} (for images of your own with --plan)")
     print(manifest.root)
