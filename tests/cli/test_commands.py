@@ -133,3 +133,20 @@ def test_the_embedded_dataset_is_built_where_ltds_data_says(
     done = command("data", "build", "bestiary", *small)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "made" / "bestiary" / "manifest.json").is_file()
+
+
+def test_choose_settings_for_a_domain_without_seeing_it(toy: Manifest, tmp_path: Path, command: Command) -> None:
+    done = command("data", "without", str(toy.root), "wax", "--out", "without wax", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "without wax\n"
+    assert "to hold out in turn: ink, oil" in done.stderr
+    then = "ltds benchmark --data 'without wax' --methods agg,bsce,dc --out runs/choose"
+    assert then in done.stderr.replace("\n", " ")
+    words = ["--methods", "agg,dc", "--out", "runs/choose", "--jobs", "1"]
+    done = command("benchmark", "--data", "without wax", *words, *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for folder in (tmp_path / "runs" / "choose" / "runs").iterdir():
+        metrics = RunDirectory(folder).read_metrics()
+        assert metrics["task"]["held_out"] in ("ink", "oil")
+        assert metrics["summary"]["acc_u"] is not None
+    refused(command("data", "without", str(toy.root), "wex", "--out", "other", cwd=tmp_path), "'wex'", "wax")
