@@ -66,6 +66,8 @@ def _smaller(manifest: Manifest, domain: str) -> Manifest:
     trained = np.unique(manifest.labels[kept & (manifest.split_ids == SPLITS.index("train"))])
     kept &= np.isin(manifest.labels, trained)
     number = np.cumsum(np.arange(len(manifest.domains)) != left_out) - 1
+    of_whole = {name: what for name, what in manifest.provenance.items() if name != "facts"}  # which count its images
+    note = f"without the domain '{manifest.domains[left_out]}' and without test images: to choose settings for it"
     return replace(
         manifest,
         classes=tuple(manifest.classes[c] for c in trained),
@@ -74,7 +76,7 @@ def _smaller(manifest: Manifest, domain: str) -> Manifest:
         labels=np.searchsorted(trained, manifest.labels[kept]),
         domain_ids=number[manifest.domain_ids[kept]],
         split_ids=manifest.split_ids[kept],
-        provenance={**manifest.provenance, "without": manifest.domains[left_out]},
+        provenance={**of_whole, "notes": [*manifest.provenance.get("notes", ()), note]},
         test_repeats=False,
         whole_held_out=True,
     )
