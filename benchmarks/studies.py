@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,21 +31,30 @@ class Study:
         files = [ROOT / "results" / f"{file}.json" for file in name.split("+")]
         runs = [run for file in files for run in json.loads(file.read_text(encoding="utf-8"))["runs"]]
         new = {row: called for called, row in (names or {}).items()}
-        return cls(name, [run | {"row": new.get(run["row"], run["row"]), "summary": _numbers(run)} for run in runs])
+        runs = [run | {"row": new.get(run["row"], run["row"]), "summary": _numbers(run)} for run in runs]
+        cells = Counter((run["row"], run["data"], run["held_out"], run["seed"]) for run in runs)
+        twice = [cell for cell, count in cells.items() if count > 1]
+        if twice:
+            raise ValueError(f"{name} has several runs of {twice[0]}: give a row another name, or record each run once")
+        return cls(name, runs)
 
     @property
     def records(self) -> str:
         """A link to each file, as text of a page."""
         first, *others = self.name.split("+")
-        return ", ".join([f"[every run](RESULTS/{first}.json)", *(f"[others](RESULTS/{name}.json)" for name in others)])
+        return ", ".join([f"[every run](RESULTS/{first}.json)", *(f"[{name}](RESULTS/{name}.json)" for name in others)])
 
     def only(self, rows: list[str]) -> Study:
         """These rows, on the held-out domains that all of them have, without seeds that lack one of these.
 
         Other averages could not be compared.
         """
-        has = [{(r["data"], r["held_out"]) for r in self.runs if r["row"] == row} for row in rows]
-        common = set.intersection(*has)
+        has = {row: {(r["data"], r["held_out"]) for r in self.runs if r["row"] == row} for row in rows}
+        if missing := [row for row, places in has.items() if not places]:
+            raise ValueError(f"{self.name} has no row '{missing[0]}'")
+        common = set.intersection(*has.values())
+        if not common:
+            raise ValueError(f"{self.name} has no held-out domain that all of {', '.join(rows)} have")
         runs = [r for r in self.runs if r["row"] in rows and (r["data"], r["held_out"]) in common]
         study = Study(self.name, runs)
         for row in rows:

@@ -87,17 +87,16 @@ def pair_table(study: Study, options: dict[str, str]) -> str:
     pairs = [tuple(pair.split(":")) for pair in options["pairs"].split(",")]
     study = study.only(list({row for pair in pairs for row in pair}))
     published = _published(options["paper"], columns) if options.get("paper") else {}
-    heads = [*map(_name, columns), "pairs", *([f"paper: {' / '.join(published)}"] if published else [])]
+    heads = [*map(_name, columns), *([f"paper: {' / '.join(published)}"] if published else [])]
     lines = [f"| | {' | '.join(heads)} |", "|:--|" + "--:|" * len(heads)]
     for first, second in pairs:
         found = [paired_difference(study.differences(first, second, column)) for column in columns]
-        cells = ["-" if f is None else f"{_signed(f.mean)} ({f.wins})" for f in found]
-        cells.append(str(max(f.pairs for f in found if f is not None)))
+        cells = ["-" if f is None else f"{_signed(f.mean)} ({f.wins}/{f.pairs})" for f in found]
         if published:
             theirs = [(means.get(paper_preset(first)), means.get(paper_preset(second))) for means in published.values()]
             cells.append(" / ".join("-" if a is None or b is None else _signed(a - b) for a, b in theirs))
         lines.append(f"| `{first}` minus `{second}` | {' | '.join(cells)} |")
-    basis = "Averages over pairs of runs with the same held-out domain and seed; in brackets: where the first is ahead"
+    basis = "Averages over pairs of runs with the same held-out domain and seed, and in how many the first is ahead"
     return "\n".join([*lines, "", f"{basis} ({study.records}).", ""])
 
 

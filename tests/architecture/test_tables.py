@@ -76,10 +76,10 @@ def test_a_table_of_pairs_by_hand() -> None:
         for seed, value in enumerate(values)
     ]
     lines = TABLES.pair_table(TABLES.Study("s", runs), {"columns": "acc_u,few", "pairs": "b:a,c:b"}).splitlines()
-    assert lines[0] == "| | Acc-U | Few | pairs |"
-    assert lines[2] == "| `b` minus `a` | +0.0 (1) | - | 4 |"
-    assert lines[3] == "| `c` minus `b` | +0.0 (1) | - | 2 |", "-10 and +10, of seed 0"
-    assert lines[5].endswith("in brackets: where the first is ahead ([every run](RESULTS/s.json)).")
+    assert lines[0] == "| | Acc-U | Few |"
+    assert lines[2] == "| `b` minus `a` | +0.0 (1/4) | - |"
+    assert lines[3] == "| `c` minus `b` | +0.0 (1/2) | - |", "-10 and +10, of seed 0"
+    assert lines[5].endswith("and in how many the first is ahead ([every run](RESULTS/s.json)).")
 
 
 def test_two_files_are_one_study_and_rows_get_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,8 +96,17 @@ def test_two_files_are_one_study_and_rows_get_names(tmp_path: Path, monkeypatch:
     lines = TABLES.written(page).splitlines()
     assert lines[1] == "| method | Acc-U | validation, seen pairs | seeds |"
     assert lines[3:5] == ["| `ltds-a` | 50.0 | **90.0** | 1 |", "| `ltds-c` | **70.0** | 80.0 | 1 |"]
-    assert "/results/whole.json), [others](" in lines[6]
+    assert "/results/whole.json), [parts](" in lines[6]
     assert "/results/parts.json)." in lines[6]
+    with pytest.raises(ValueError, match=r"several runs of \('agg', 'd', 'x', 0\)"):
+        TABLES.Study.read("whole+whole")
+    with pytest.raises(ValueError, match="several runs of"):
+        TABLES.Study.read("whole", {"bsce": "agg"})
+    with pytest.raises(ValueError, match="has no row 'agh'"):
+        TABLES.Study.read("whole").only(["agg", "agh"])
+    apart = [*runs_of({"a": [0.5]}), *runs_of({"b": [0.5]}, held_out="y")]
+    with pytest.raises(ValueError, match="no held-out domain that all of a, b have"):
+        TABLES.Study("s", apart).only(["a", "b"])
 
 
 def test_pairs_are_shown_beside_the_papers_difference() -> None:
@@ -105,9 +114,9 @@ def test_pairs_are_shown_beside_the_papers_difference() -> None:
     options = {"columns": "acc_u", "pairs": "bsce:agg,dc:agg", "paper": "2"}
     runs = runs_of({"agg": [0.5], "bsce": [0.6], "dc": [0.7]})
     lines = TABLES.pair_table(TABLES.Study("s", runs), options).splitlines()
-    assert lines[0] == "| | Acc-U | pairs | paper: Acc-U |"
-    assert lines[2] == f"| `bsce` minus `agg` | +10.0 (1) | 1 | {paper['bsce'] - paper['agg']:+.1f} |"
-    assert lines[3] == "| `dc` minus `agg` | +20.0 (1) | 1 | - |"
+    assert lines[0] == "| | Acc-U | paper: Acc-U |"
+    assert lines[2] == f"| `bsce` minus `agg` | +10.0 (1/1) | {paper['bsce'] - paper['agg']:+.1f} |"
+    assert lines[3] == "| `dc` minus `agg` | +20.0 (1/1) | - |"
 
 
 def test_an_average_never_rests_on_fewer_domains_than_the_row_has() -> None:

@@ -16,7 +16,7 @@ def without(
     domain: Annotated[str, typer.Argument(help="The domain that the settings are for.")],
     out: Annotated[Path, typer.Option(help="New folder for the dataset. It has links to the images.")],
 ) -> None:
-    """Leave a domain and all test images out, to choose settings for that domain before you test there.
+    """Leave a domain and the test split out, to choose settings for that domain before you test there.
 
     Example: ltds data without bestiary plain --out data/without-plain
 
@@ -30,5 +30,5 @@ def without(
     SCREEN.say(f"{len(manifest)} images of {len(manifest.classes)} classes; to hold out in turn: {held_out}")
     methods = "agg,bsce,dc,ltds" if len(manifest.domains) > 2 else "agg,bsce,dc"  # ltds needs two that are trained on
     command = f"ltds benchmark --data {shlex.quote(str(out))} --methods {methods} --out runs/choose"
-    SCREEN.say(f"Then: {command} (for images of your own with --plan)")
+    SCREEN.say(f"Then: {command} (add --plan if the images are your own)")
     print(manifest.root)

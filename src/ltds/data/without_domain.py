@@ -1,4 +1,4 @@
-"""A dataset without one of its domains, and without test images: to choose settings for a domain that nobody has seen.
+"""A dataset without one of its domains, and without its test split: to choose settings for a domain that is unseen.
 
 Validation images come from domains that were trained on. They rank methods otherwise than a new domain does.
 """
@@ -6,6 +6,7 @@ Validation images come from domains that were trained on. They rank methods othe
 from __future__ import annotations
 
 import os
+import posixpath
 import shutil
 import tempfile
 from dataclasses import replace
@@ -19,62 +20,64 @@ from ltds.data.datasets.opening import open_dataset
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 
-FEWEST = 3  # domains: one is left out, one is held out, one is trained on
+SEMANTICS = "semantics"
 
 
 def without_domain(
     data: str | Path | Manifest, domain: str, *, out: str | Path, progress: Progress = SILENT
 ) -> Manifest:
-    """A dataset on which to choose settings for a domain before you test there: neither it nor any test image is in it.
+    """A dataset on which to choose settings for a domain before you test there: without it, and without the test split.
 
-        ltds.without_domain("photos-data", "hospital_c", out="data/without-c")
+        ltds.without_domain("data/photos", "night", out="data/without-night")
 
     Hold out each of its domains in turn. A domain is then tested on its training and validation images, which no step
-    of that run has seen. The images stay where they are: the new folder has links to them.
+    of that run has seen. The images stay where they are: the new folder has links to them. Class embeddings are copied.
 
     Args:
-        data: A dataset, its folder, or "bestiary", the built-in one. Three domains or more.
+        data: A dataset, its folder, or "bestiary", the built-in one. Three domains or more have training images.
         domain: The domain that the settings are for.
         out: A new folder.
         progress: Shows how far building "bestiary" is: `ltds.Bars()`, or nothing by default.
     """
     manifest, folder = open_dataset(data, progress), Path(out)
     smaller = _smaller(manifest, domain)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        got = "a folder with files in it" if folder.is_dir() else "a file"
-        raise DataError(expected(f"argument 'out' ('{folder}')", "a new folder", got, "Choose another name."))
+    if os.path.lexists(folder):
+        raise DataError(expected(f"argument 'out' ('{folder}')", "a new folder", "one that exists", "Name another."))
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-", suffix=".part") as temporary:
         unfinished = Path(temporary) / "dataset"
         unfinished.mkdir()
         _link_images(smaller, unfinished)
-        if (manifest.root / "semantics").is_dir():  # a copy: new embeddings must not change those of the dataset
-            shutil.copytree(manifest.root / "semantics", unfinished / "semantics")
+        _copy_embeddings(manifest.root / SEMANTICS, unfinished / SEMANTICS)
         replace(smaller, root=unfinished).write()
         os.replace(unfinished, folder)
     return Manifest.read(folder)
 
 
 def _smaller(manifest: Manifest, domain: str) -> Manifest:
-    """The training and validation images of the other domains, and the classes that these train on."""
+    """Training and validation images of the other domains that train, and the classes that these train on."""
     left_out = manifest.domain_index(domain)
-    if len(manifest.domains) < FEWEST:
-        rule = f"{FEWEST} or more: one to leave out, one to hold out, one to train on"
-        got, remedy = ", ".join(manifest.domains), "With fewer domains, choose settings on validation images."
-        raise DataError(expected(f"the domains of '{manifest.name}'", rule, got, remedy))
-    kept = (manifest.domain_ids != left_out) & (manifest.split_ids != SPLITS.index("test"))
-    trained = np.unique(manifest.labels[kept & (manifest.split_ids == SPLITS.index("train"))])
-    kept &= np.isin(manifest.labels, trained)
-    number = np.cumsum(np.arange(len(manifest.domains)) != left_out) - 1
+    images = manifest.counts("train").sum(axis=1)
+    images[left_out] = 0
+    domains = np.flatnonzero(images)
+    if len(domains) < 2:
+        rule = "two or more: one to hold out, one to train on"
+        got = ", ".join(manifest.domains[d] for d in domains) or "none"
+        remedy = "With fewer domains, choose settings on validation images."
+        thing = f"the domains of '{manifest.name}' with training images, besides '{manifest.domains[left_out]}',"
+        raise DataError(expected(thing, rule, got, remedy))
+    kept = np.isin(manifest.domain_ids, domains) & (manifest.split_ids != SPLITS.index("test"))
+    classes = np.unique(manifest.labels[kept & (manifest.split_ids == SPLITS.index("train"))])
+    kept &= np.isin(manifest.labels, classes)
     of_whole = {name: what for name, what in manifest.provenance.items() if name != "facts"}  # which count its images
-    note = f"without the domain '{manifest.domains[left_out]}' and without test images: to choose settings for it"
+    note = f"without the domain '{manifest.domains[left_out]}' and without the test split: to choose settings for it"
     return replace(
         manifest,
-        classes=tuple(manifest.classes[c] for c in trained),
-        domains=tuple(name for i, name in enumerate(manifest.domains) if i != left_out),
+        classes=tuple(manifest.classes[c] for c in classes),
+        domains=tuple(manifest.domains[d] for d in domains),
         paths=tuple(path for path, keep in zip(manifest.paths, kept, strict=True) if keep),
-        labels=np.searchsorted(trained, manifest.labels[kept]),
-        domain_ids=number[manifest.domain_ids[kept]],
+        labels=np.searchsorted(classes, manifest.labels[kept]),
+        domain_ids=np.searchsorted(domains, manifest.domain_ids[kept]),
         split_ids=manifest.split_ids[kept],
         provenance={**of_whole, "notes": [*manifest.provenance.get("notes", ()), note]},
         test_repeats=False,
@@ -84,8 +87,18 @@ def _smaller(manifest: Manifest, domain: str) -> Manifest:
 
 def _link_images(manifest: Manifest, folder: Path) -> None:
     """Links in the folder under which every path of the dataset leads to its image. Absolute paths need none."""
-    for name in sorted({path.split("/", 1)[0] for path in manifest.paths if not os.path.isabs(path)}):
+    paths = [posixpath.normpath(path) for path in manifest.paths if not os.path.isabs(path)]
+    for name in sorted({path.split("/", 1)[0] for path in paths}):
         if name == "..":
             rule, remedy = "below its folder", "Link the images into that folder."
             raise DataError(expected(f"the paths of '{manifest.root}'", rule, "one with '../'", remedy))
         (folder / name).symlink_to((manifest.root / name).resolve())
+
+
+def _copy_embeddings(source: Path, folder: Path) -> None:
+    """The files of class embeddings; a link would lead new ones into the folder of the whole dataset."""
+    files = [file for file in source.iterdir() if file.is_file()] if source.is_dir() else []
+    if files and not folder.exists():  # images may lie in a folder of this name, which is linked then
+        folder.mkdir()
+        for file in files:
+            shutil.copyfile(file, folder / file.name)

@@ -30,7 +30,7 @@ def test_it_has_the_training_and_validation_images_of_the_others(tmp_path: Path,
     assert smaller.classes == tuple(name for name, kept in zip(whole.classes, left, strict=True) if kept)
     assert rows_of(smaller) == {r for r in rows_of(whole) if r[2] != domain and r[3] != "test"}
     (note,) = smaller.provenance["notes"]
-    assert note == f"without the domain '{domain}' and without test images: to choose settings for it"
+    assert note == f"without the domain '{domain}' and without the test split: to choose settings for it"
     for path in smaller.paths:
         assert (smaller.root / path).read_bytes() == (whole.root / path).read_bytes()
 
@@ -89,18 +89,63 @@ def test_an_unknown_domain(tmp_path: Path, domain: str, message: str) -> None:
 
 def test_two_domains_are_too_few(tmp_path: Path) -> None:
     two = ltds.without_domain(write_dataset(tmp_path / "toy"), "wax", out=tmp_path / "two")
-    with pytest.raises(DataError, match=r"domains of 'toy' to be 3 or more.*but got ink, oil"):
+    message = "domains of 'toy' with training images, besides 'oil', to be two or more: .* but got ink"
+    with pytest.raises(DataError, match=message):
         ltds.without_domain(two, "oil", out=tmp_path / "one")
+
+
+def test_domains_without_training_images_take_no_part(tmp_path: Path) -> None:
+    """They cannot be trained on when another domain is held out, as the target of PACS-ODG."""
+    whole = write_dataset(tmp_path / "toy")
+    tested = whole.split_ids == SPLITS.index("test")
+    target = replace(whole, domains=(*whole.domains, "new"), domain_ids=np.where(tested, 3, whole.domain_ids))
+    assert ltds.without_domain(target, "ink", out=tmp_path / "smaller").domains == ("oil", "wax")
+    only_tested = replace(whole, split_ids=np.where(whole.domain_ids == 1, SPLITS.index("test"), whole.split_ids))
+    with pytest.raises(DataError, match="but got ink"):
+        ltds.without_domain(only_tested, "wax", out=tmp_path / "other")
+
+
+def test_training_images_that_are_tested_again_stay(tmp_path: Path) -> None:
+    """As in PACS-ODG, whose test split repeats the training images of the sources."""
+    whole = write_dataset(tmp_path / "toy")
+    again = whole.rows("train")
+    repeated = replace(
+        whole,
+        paths=(*whole.paths, *(whole.paths[i] for i in again)),
+        labels=np.append(whole.labels, whole.labels[again]),
+        domain_ids=np.append(whole.domain_ids, whole.domain_ids[again]),
+        split_ids=np.append(whole.split_ids, np.full(len(again), SPLITS.index("test"))),
+        test_repeats=True,
+    )
+    smaller = ltds.without_domain(repeated, "wax", out=tmp_path / "smaller")
+    assert rows_of(smaller) == {r for r in rows_of(whole) if r[2] != "wax" and r[3] != "test"}
+    assert not smaller.test_repeats
+    assert smaller.whole_held_out
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     whole = write_dataset(tmp_path / "toy")
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
-    for out in (tmp_path / "mine", tmp_path / "mine" / "notes.txt"):
-        with pytest.raises(DataError, match="to be a new folder, but got a"):
-            ltds.without_domain(whole, "wax", out=out)
-    assert (tmp_path / "mine" / "notes.txt").read_text(encoding="utf-8") == "mine"
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    for out in ("mine", "notes.txt", "link"):
+        with pytest.raises(DataError, match="to be a new folder, but got one that exists"):
+            ltds.without_domain(whole, "wax", out=tmp_path / out)
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_odd_folders(tmp_path: Path) -> None:
+    """Paths that begin with './', images below 'semantics', a link to nothing there, and an `out` inside of it."""
+    whole = write_dataset(tmp_path / "toy")
+    (whole.root / "semantics" / "gone.csv").symlink_to(tmp_path / "gone")
+    dotted = replace(whole, paths=tuple(f"./{path}" for path in whole.paths))
+    smaller = ltds.without_domain(dotted, "wax", out=whole.root / "semantics" / "smaller")
+    assert all((smaller.root / path).is_file() for path in smaller.paths)
+    assert [file.name for file in (smaller.root / "semantics").iterdir()] == ["attributes.csv"]
+    (whole.root / "images").rename(whole.root / "semantics" / "images")
+    moved = replace(whole, paths=tuple(f"semantics/{path}" for path in whole.paths))
+    smaller = ltds.without_domain(moved, "wax", out=tmp_path / "smaller")
+    assert all((smaller.root / path).is_file() for path in smaller.paths)
 
 
 def test_paths_outside_the_dataset_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
