@@ -11,7 +11,6 @@ left-out style has in training are left out, too.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,16 +27,7 @@ def without_style(whole: ltds.Manifest, style: str, first: int) -> ltds.Manifest
     kinds = np.unique(whole.labels[others & trained])
     number = np.array([int(Path(path).stem) for path in whole.paths])
     kept = others & np.isin(whole.labels, kinds) & ((whole.split_ids != SPLITS.index("test")) | (number >= first))
-    new_domain = np.cumsum([name != style for name in whole.domains]) - 1
-    return replace(
-        whole,
-        classes=tuple(whole.classes[kind] for kind in kinds),
-        domains=tuple(name for name in whole.domains if name != style),
-        paths=tuple(path for path, keep in zip(whole.paths, kept, strict=True) if keep),
-        labels=np.searchsorted(kinds, whole.labels[kept]),
-        domain_ids=new_domain[whole.domain_ids[kept]],
-        split_ids=whole.split_ids[kept],
-    )
+    return whole.with_rows(kept)
 
 
 def main() -> None:

@@ -6,10 +6,11 @@ import json
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ltds.evaluation.significance import PairedDifference, paired_difference
 from ltds.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -120,13 +121,18 @@ class Study:
             return None, None, 0
         return statistics.mean(whole), statistics.stdev(whole) if len(whole) > 1 else None, len(whole)
 
-    def differences(self, first: str, second: str, metric: str) -> dict[str, list[float]]:
-        """The first row minus the second where both have the number: for each held-out domain one value per seed."""
+    def difference(self, first: str, second: str, metric: str) -> PairedDifference | None:
+        """The first row minus the second where both have the number, over held-out domains and seeds; None: nowhere.
+
+        Without an interval for one seed, which says nothing about other seeds.
+        """
         ours, theirs = self.values(first, metric), self.values(second, metric)
         groups: dict[str, list[float]] = defaultdict(list)
         for data, held_out, seed in sorted(ours.keys() & theirs.keys()):
             groups[f"{data}/{held_out}"].append(ours[data, held_out, seed] - theirs[data, held_out, seed])
-        return groups
+        found = paired_difference(groups)
+        one_seed = max(map(len, groups.values()), default=0) == 1
+        return replace(found, low=None, high=None) if found is not None and one_seed else found
 
     def knows_open_names(self, row: str) -> bool:
         """Whether embeddings of open classes took part in training a run of this row."""

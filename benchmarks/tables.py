@@ -31,7 +31,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ltds.core.files import write_text
-from ltds.evaluation.significance import agreement, paired_difference
+from ltds.evaluation.significance import agreement
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.open_names import about_names, marked
 from ltds.reporting.paper.tables import METRIC_KEYS, by_paper_preset, paper_preset, preset_averages
@@ -90,7 +90,7 @@ def pair_table(study: Study, options: dict[str, str]) -> str:
     heads = [*map(_name, columns), *([f"paper: {' / '.join(published)}"] if published else [])]
     lines = [f"| | {' | '.join(heads)} |", "|:--|" + "--:|" * len(heads)]
     for first, second in pairs:
-        found = [paired_difference(study.differences(first, second, column)) for column in columns]
+        found = [study.difference(first, second, column) for column in columns]
         cells = ["-" if f is None else f"{_signed(f.mean)} ({f.wins}/{f.pairs})" for f in found]
         if published:
             theirs = [(means.get(paper_preset(first)), means.get(paper_preset(second))) for means in published.values()]
@@ -164,12 +164,10 @@ def _order(study: Study, rows: list[str], published: dict[str, dict[str, float]]
 
 def _difference(study: Study, reference: str, row: str, metric: str) -> str:
     """The reference minus this row, with a bootstrap interval over domains and seeds."""
-    groups = {} if row == reference else study.differences(reference, row, metric)
-    found = paired_difference(groups)
+    found = None if row == reference else study.difference(reference, row, metric)
     if found is None:
         return ""
-    seeds = max(map(len, groups.values()))  # one seed says nothing about other seeds
-    known = seeds > 1 and found.low is not None and found.high is not None
+    known = found.low is not None and found.high is not None
     interval = f" ({_signed(found.low)} to {_signed(found.high)})" if known else ""
     return f"{_signed(found.mean)}{interval}"
 

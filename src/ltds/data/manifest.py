@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,21 @@ class Manifest:
         if held_out is not None and self.whole_held_out:
             tested |= self.domain_ids == self.domain_index(held_out)
         return np.flatnonzero(tested).astype(np.int64)
+
+    def with_rows(self, kept: NDArray[np.bool_], **changes: Any) -> Manifest:
+        """The rows of a mask, with the classes and domains that they have, and other `changes`."""
+        classes, labels = np.unique(self.labels[kept], return_inverse=True)
+        domains, domain_ids = np.unique(self.domain_ids[kept], return_inverse=True)
+        return replace(
+            self,
+            classes=tuple(self.classes[c] for c in classes),
+            domains=tuple(self.domains[d] for d in domains),
+            paths=tuple(path for path, keep in zip(self.paths, kept, strict=True) if keep),
+            labels=labels,
+            domain_ids=domain_ids,
+            split_ids=self.split_ids[kept],
+            **changes,
+        )
 
     def domain_index(self, domain: str) -> int:
         own = self.own_spelling(domain)

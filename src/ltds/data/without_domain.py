@@ -71,14 +71,8 @@ def _smaller(manifest: Manifest, domain: str) -> Manifest:
     kept &= np.isin(manifest.labels, classes)
     of_whole = {name: what for name, what in manifest.provenance.items() if name != "facts"}  # which count its images
     note = f"without the domain '{manifest.domains[left_out]}' and without the test split: to choose settings for it"
-    return replace(
-        manifest,
-        classes=tuple(manifest.classes[c] for c in classes),
-        domains=tuple(manifest.domains[d] for d in domains),
-        paths=tuple(path for path, keep in zip(manifest.paths, kept, strict=True) if keep),
-        labels=np.searchsorted(classes, manifest.labels[kept]),
-        domain_ids=np.searchsorted(domains, manifest.domain_ids[kept]),
-        split_ids=manifest.split_ids[kept],
+    return manifest.with_rows(
+        kept,
         provenance={**of_whole, "notes": [*manifest.provenance.get("notes", ()), note]},
         test_repeats=False,
         whole_held_out=True,
