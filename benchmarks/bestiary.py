@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from ltds.benchmark.cells import GridCell, cells_of
-from ltds.benchmark.grid import Grid
-from ltds.benchmark.local import LocalExecutor
-from ltds.benchmark.runner import exclusive, run_cells
+from ltds.benchmarking.cells import GridCell, cells_of
+from ltds.benchmarking.grid import Grid
+from ltds.benchmarking.local import LocalExecutor
+from ltds.benchmarking.runner import exclusive, run_cells
 from ltds.cli.live import watching
 from ltds.cli.screen import Screen
 from ltds.core.config import parse

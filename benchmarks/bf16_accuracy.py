@@ -21,9 +21,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ltds.benchmark.cells import cells_of
-from ltds.benchmark.grid import read_grid
-from ltds.benchmark.run_cell import run_cell
+from ltds.benchmarking.cells import cells_of
+from ltds.benchmarking.grid import read_grid
+from ltds.benchmarking.run_cell import run_cell
 from ltds.core.files import write_json
 from ltds.core.processor import retain_memory
 from ltds.data.manifest import Manifest

@@ -22,8 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ltds.benchmark.cells import GridCell, cells_of
-from ltds.benchmark.grid import Grid
+from ltds.benchmarking.cells import GridCell, cells_of
+from ltds.benchmarking.grid import Grid
 from ltds.core.files import write_json
 from ltds.core.types import Clock
 from ltds.data.datasets.opening import open_dataset

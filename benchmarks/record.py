@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from ltds.benchmark.status import INDEX, read_index
+from ltds.benchmarking.status import INDEX, read_index
 from ltds.core.added import as_before
 from ltds.core.files import write_json
 from ltds.reporting.collection import collect

@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ltds.benchmark import local
-from ltds.benchmark.cells import GridCell, cells_of
-from ltds.benchmark.grid import Grid
-from ltds.benchmark.local import LocalExecutor
-from ltds.benchmark.runner import run_cells
+from ltds.benchmarking import local
+from ltds.benchmarking.cells import GridCell, cells_of
+from ltds.benchmarking.grid import Grid
+from ltds.benchmarking.local import LocalExecutor
+from ltds.benchmarking.runner import run_cells
 from ltds.cli.live import watching
 from ltds.core.config import parse
 from ltds.core.files import write_json

@@ -32,8 +32,8 @@ def one_run(data: Path, epochs: int) -> dict[str, float]:
     """Seconds on the processor of the parts of a run, and of the whole."""
     import torch
 
-    from ltds.benchmark.cells import cells_of
-    from ltds.benchmark.grid import Grid
+    from ltds.benchmarking.cells import cells_of
+    from ltds.benchmarking.grid import Grid
     from ltds.core.config import parse
     from ltds.core.processor import retain_memory
     from ltds.core.runs import RunDirectory

@@ -17,7 +17,7 @@ from documents import BLOCKS, COMMANDS, Block, CommandLine, commands_in
 from repository import PAGES, ROOT, find
 
 import ltds
-from ltds.benchmark.grid import Grid
+from ltds.benchmarking.grid import Grid
 from ltds.cli.main import app
 from ltds.core.config import parse, parse_overrides
 from ltds.data.datasets import BUILDERS, config_type, find_builder

@@ -15,7 +15,7 @@ from repository import MODULES, ROOT, SOURCE, is_type_checking, tree
 LAYERS = [
     {"cli"},
     {"api", "sklearn"},
-    {"reporting", "benchmark", "planning", "serving"},
+    {"reporting", "benchmarking", "planning", "serving"},
     {"engine"},
     {"evaluation", "methods"},
     {"data", "semantics", "nn", "losses", "stats"},

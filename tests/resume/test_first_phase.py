@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltds.benchmark.cells import GridCell, cells_of
-from ltds.benchmark.grid import Grid
-from ltds.benchmark.runner import run_cells
+from ltds.benchmarking.cells import GridCell, cells_of
+from ltds.benchmarking.grid import Grid
+from ltds.benchmarking.runner import run_cells
 from ltds.core.config import parse
 from ltds.core.runs import RunDirectory
 from ltds.data.features import write_features

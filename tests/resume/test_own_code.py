@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from command_line import QUICK, Command
-from ltds.benchmark.cells import GridCell
-from ltds.benchmark.runner import run_cells
+from ltds.benchmarking.cells import GridCell
+from ltds.benchmarking.runner import run_cells
 from ltds.core.errors import LtdsWarning
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ltds.benchmark.cells import GridCell
-from ltds.benchmark.runner import run_cells
+from ltds.benchmarking.cells import GridCell
+from ltds.benchmarking.runner import run_cells
 from ltds.core.errors import CheckpointError
 from ltds.data.content import sampled_content
 from ltds.data.manifest import Manifest

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from ltds.benchmark.grid import read_grid
+from ltds.benchmarking.grid import read_grid
 from ltds.core.errors import LtdsError
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory

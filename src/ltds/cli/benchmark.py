@@ -14,9 +14,9 @@ from ltds.core.errors import ConfigError
 from ltds.core.processor import cores
 
 if TYPE_CHECKING:
-    from ltds.benchmark.cells import GridCell
-    from ltds.benchmark.grid import Grid
-    from ltds.benchmark.runner import Executor
+    from ltds.benchmarking.cells import GridCell
+    from ltds.benchmarking.grid import Grid
+    from ltds.benchmarking.runner import Executor
 
 
 def benchmark(
@@ -72,7 +72,7 @@ def benchmark(
     if status is not None:
         _show_status(status)
         return
-    from ltds.benchmark.cells import cells_of
+    from ltds.benchmarking.cells import cells_of
     from ltds.core.trust import modules_named
     from ltds.data.datasets.opening import open_dataset
     from ltds.engine.tensorboard import require_tensorboard
@@ -117,7 +117,7 @@ def _given(data: str, methods: str, held_out: str, seeds: str, overrides: list[s
 
 def _grid(file: Path | None, given: dict[str, Any]) -> Grid:
     """The grid from the file, from the options, or from both; options replace what the file says."""
-    from ltds.benchmark.grid import Grid, read_grid
+    from ltds.benchmarking.grid import Grid, read_grid
     from ltds.core.config import parse
 
     if file is not None:
@@ -138,21 +138,21 @@ def _seed(text: str) -> int:
 
 def _executor(jobs: int, ray: str, cpus: int, gpus: float, fetch: bool) -> Executor:
     if ray:
-        from ltds.benchmark.cluster import RayExecutor
+        from ltds.benchmarking.cluster import RayExecutor
 
         return RayExecutor(ray, cpus, gpus, fetch)
     if fetch or gpus or cpus > 1:
         raise ConfigError(
             "Expected --cpus, --gpus and --fetch only with --ray, but got one without it. Add --ray auto."
         )
-    from ltds.benchmark.local import LocalExecutor
+    from ltds.benchmarking.local import LocalExecutor
 
     return LocalExecutor(jobs)
 
 
 def run_grid(cells: list[GridCell], out: Path, executor: Executor, jobs: int, retry_failed: bool = False) -> None:
     """Train the cells that are not done yet, show their progress, then print the table of results."""
-    from ltds.benchmark.runner import exclusive, run_cells
+    from ltds.benchmarking.runner import exclusive, run_cells
     from ltds.cli.live import watching
 
     with exclusive(out):
@@ -170,7 +170,7 @@ def run_grid(cells: list[GridCell], out: Path, executor: Executor, jobs: int, re
 
 def _show_results(out: Path) -> None:
     """Print the table of the finished runs, and a line for each failure."""
-    from ltds.benchmark.status import cell_status, read_index
+    from ltds.benchmarking.status import cell_status, read_index
     from ltds.cli.report import show
     from ltds.reporting.collection import collect
 
@@ -187,7 +187,7 @@ def _show_results(out: Path) -> None:
 
 
 def _show_status(out: Path) -> None:
-    from ltds.benchmark.status import cell_status, read_index
+    from ltds.benchmarking.status import cell_status, read_index
     from ltds.cli.live import status_table
 
     status_table([cell_status(cell) for cell in read_index(out)])

@@ -27,9 +27,9 @@ def demo(
 
     Takes about six minutes on two CPU cores. If it is stopped, the same command continues it.
     """
-    from ltds.benchmark.cells import cells_of
-    from ltds.benchmark.grid import Grid
-    from ltds.benchmark.local import LocalExecutor
+    from ltds.benchmarking.cells import cells_of
+    from ltds.benchmarking.grid import Grid
+    from ltds.benchmarking.local import LocalExecutor
     from ltds.cli.benchmark import run_grid
     from ltds.core.config import merge, parse, parse_overrides
     from ltds.data.datasets.opening import open_dataset

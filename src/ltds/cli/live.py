@@ -16,12 +16,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ltds.benchmark.status import CellState, CellStatus, IndexedCell, cell_status, means, time_left
+from ltds.benchmarking.status import CellState, CellStatus, IndexedCell, cell_status, means, time_left
 from ltds.cli.screen import SCREEN
 from ltds.core.text import inert
 
 if TYPE_CHECKING:
-    from ltds.benchmark.cells import GridCell
+    from ltds.benchmarking.cells import GridCell
 
 METRICS = (("acc_u", "Acc-U"), ("acc", "Acc"), ("h_oracle", "H oracle"))
 ORDER: tuple[CellState, ...] = ("done", "running", "stopped", "failed", "waiting")

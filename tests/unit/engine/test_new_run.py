@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltds.benchmark.cells import cells_of
-from ltds.benchmark.grid import Grid
+from ltds.benchmarking.cells import cells_of
+from ltds.benchmarking.grid import Grid
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest

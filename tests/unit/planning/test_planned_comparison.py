@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from ltds.benchmark import runner
-from ltds.benchmark.cells import GridCell, cells_of
-from ltds.benchmark.grid import Grid
-from ltds.benchmark.runner import run_cells
-from ltds.benchmark.status import cell_status, read_index
+from ltds.benchmarking import runner
+from ltds.benchmarking.cells import GridCell, cells_of
+from ltds.benchmarking.grid import Grid
+from ltds.benchmarking.runner import run_cells
+from ltds.benchmarking.status import cell_status, read_index
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest

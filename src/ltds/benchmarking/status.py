@@ -15,7 +15,7 @@ from ltds.core.files import write_json
 from ltds.core.runs import RunDirectory
 
 if TYPE_CHECKING:  # a grid knows the methods, and these need torch
-    from ltds.benchmark.cells import GridCell
+    from ltds.benchmarking.cells import GridCell
 
 CellState = Literal["done", "failed", "running", "stopped", "waiting"]
 SILENCE = 120.0  # seconds without a new line in its journal after which a run counts as stopped

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltds.benchmark.cells import GridCell, cells_of
-from ltds.benchmark.grid import Grid
-from ltds.benchmark.local import LocalExecutor
-from ltds.benchmark.run_cell import run_cell
+from ltds.benchmarking.cells import GridCell, cells_of
+from ltds.benchmarking.grid import Grid
+from ltds.benchmarking.local import LocalExecutor
+from ltds.benchmarking.run_cell import run_cell
 from ltds.core.config import parse
 from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
@@ -65,7 +65,7 @@ def test_one_process_trains_many_cells(toy: Manifest, folder: Path) -> None:
 
 
 def test_a_process_that_dies_costs_only_its_cell(toy: Manifest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ltds.benchmark.local.RETRIES", 1)
+    monkeypatch.setattr("ltds.benchmarking.local.RETRIES", 1)
     cells = cells_of(grid(toy, ("Dying", "Noted"), (0,)), folder, lambda _: toy)
     assert len(list(LocalExecutor(1).submit(cells))) == 2
     dying, noted = (cell.run for cell in cells)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ltds.benchmark.cells import GridCell
-from ltds.benchmark.run_cell import fail, run_cell
+from ltds.benchmarking.cells import GridCell
+from ltds.benchmarking.run_cell import fail, run_cell
 from ltds.core.errors import ConfigError
 
 RETRIES = 3  # of a task whose node or process was lost

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ltds.benchmark import status
-from ltds.benchmark.status import IndexedCell
+from ltds.benchmarking import status
+from ltds.benchmarking.status import IndexedCell
 from ltds.cli import live
 from ltds.cli.live import _StatusReader
 from ltds.core.runs import RunDirectory

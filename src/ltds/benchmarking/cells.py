@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ltds.benchmark.grid import Grid
+from ltds.benchmarking.grid import Grid
 from ltds.core.config import listing, merge
 from ltds.core.errors import ConfigError, LtdsError, nearest
 from ltds.core.progress import Say, say_nothing

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from ltds.benchmark.cells import GridCell
-from ltds.benchmark.run_cell import fail
-from ltds.benchmark.status import write_index
+from ltds.benchmarking.cells import GridCell
+from ltds.benchmarking.run_cell import fail
+from ltds.benchmarking.status import write_index
 from ltds.core.errors import CheckpointError, LtdsError
 from ltds.core.locks import LockedError, locked
 from ltds.core.progress import SILENT, Progress

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ltds.benchmark.cells import GridCell, cells_of
-from ltds.benchmark.cluster import RayExecutor, _unpack
-from ltds.benchmark.grid import Grid
-from ltds.benchmark.runner import run_cells
+from ltds.benchmarking.cells import GridCell, cells_of
+from ltds.benchmarking.cluster import RayExecutor, _unpack
+from ltds.benchmarking.grid import Grid
+from ltds.benchmarking.runner import run_cells
 from ltds.core.config import parse
 from ltds.data.manifest import Manifest
 

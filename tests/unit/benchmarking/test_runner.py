@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from command_line import PROGRAM, Command
-from ltds.benchmark.cells import GridCell
-from ltds.benchmark.run_cell import run_cell
-from ltds.benchmark.runner import run_cells
-from ltds.benchmark.status import CellStatus, cell_status, means, read_index, time_left
+from ltds.benchmarking.cells import GridCell
+from ltds.benchmarking.run_cell import run_cell
+from ltds.benchmarking.runner import run_cells
+from ltds.benchmarking.status import CellStatus, cell_status, means, read_index, time_left
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ltds.benchmark.cells import cells_of
-from ltds.benchmark.grid import Grid, read_grid
+from ltds.benchmarking.cells import cells_of
+from ltds.benchmarking.grid import Grid, read_grid
 from ltds.core.config import merge, parse
 from ltds.core.errors import ConfigError
 from ltds.data.manifest import Manifest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ltds.benchmark.status import CellStatus, IndexedCell, cell_status, time_left
+from ltds.benchmarking.status import CellStatus, IndexedCell, cell_status, time_left
 from ltds.cli.live import _line, _StatusReader
 from ltds.core.runs import RunDirectory
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltds.benchmark.cells import cells_of
-from ltds.benchmark.grid import read_grid
+from ltds.benchmarking.cells import cells_of
+from ltds.benchmarking.grid import read_grid
 from ltds.data.datasets.bestiary import BestiaryConfig, build
 from ltds.data.manifest import Manifest
 from ltds.engine.build import build_method

@@ -15,8 +15,8 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from ltds.benchmark.cells import GridCell
-from ltds.benchmark.run_cell import fail, run_cell
+from ltds.benchmarking.cells import GridCell
+from ltds.benchmarking.run_cell import fail, run_cell
 from ltds.core.processor import cores, retain_memory
 from ltds.core.worker import exit_with_parent
 
