@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import gc
-import os
-import signal
+import pickle
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from functools import partial
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ltds.benchmarking.cells import GridCell
 from ltds.benchmarking.run_cell import fail, run_cell
+from ltds.core.parallel import end_processes, start_worker, worker_error
 from ltds.core.processor import cores, retain_memory
-from ltds.core.worker import exit_with_parent
+from ltds.core.progress import Advance
+from ltds.core.worker import send
 
 RETRIES = 2  # of a cell whose process was killed or ran out of memory, and so recorded no error
 PATIENCE = 5.0
+
+SentCell = tuple[Path, dict[str, Any], Path | None]  # the folder of the run, its settings, the run of its first phase
 
 
 @dataclass(frozen=True)
@@ -36,36 +40,48 @@ class _Assignment:
 class _CellProcess:
     """A process that trains the cells that it is sent and answers each when it has ended."""
 
-    process: SpawnProcess
-    connection: Connection
+    process: subprocess.Popen[bytes]
+    requests: IO[bytes]
+    answers: IO[bytes]
 
     @classmethod
     def start(cls, threads: int) -> _CellProcess:
-        context = get_context("spawn")
-        here, there = context.Pipe()
-        process = context.Process(target=_child, args=(os.getpid(), there, threads), name="ltds-cells")
-        process.start()
-        there.close()  # the child's end: the pipe breaks when the child ends
-        return cls(process, here)
+        process = start_worker()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        worker = cls(process, process.stdin, process.stdout)
+        worker._send((partial(_train, threads=threads), partial(_set_up, sys.argv)))
+        return worker
 
-    def send(self, cell: GridCell) -> None:
+    def train(self, cell: GridCell) -> None:
+        first_phase = None if cell.first_phase is None else cell.first_phase.path
+        self._send((cell.run.path, cell.config.to_dict(), first_phase))
+
+    def _send(self, message: object) -> None:
         with suppress(OSError):  # a process that has just ended: the loop notices that by itself
-            first_phase = None if cell.first_phase is None else cell.first_phase.path
-            self.connection.send((cell.run.path, cell.config.to_dict(), first_phase))
+            send(self.requests, message)
 
     def answered(self) -> bool:
         """Whether it has ended its cell; False: it has itself ended."""
         try:
-            return bool(self.connection.recv())
-        except (EOFError, OSError):
+            kind, value = pickle.load(self.answers)
+        except (OSError, EOFError, pickle.UnpicklingError):
             return False
+        if kind == "error":  # the cell's own errors are recorded, not raised: this one ends all cells
+            raise worker_error(*value)
+        return True
 
     def stop(self, patience: float = 0.0) -> None:
         """`patience`: seconds that it may take to end by itself, which keeps its exit code."""
-        self.process.join(patience)
-        self.process.terminate()
-        self.process.join()
-        self.connection.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(patience)
+        end_processes([self.process], PATIENCE)
+        self.close()
+
+    def close(self) -> None:
+        for stream in (self.requests, self.answers):
+            with suppress(OSError):  # what was to be sent to a process that has ended
+                stream.close()
 
 
 class LocalExecutor:
@@ -79,49 +95,45 @@ class LocalExecutor:
         """Yield each cell when it has ended, done or failed. Closing early ends the processes; checkpoints stay."""
         waiting = deque(_Assignment(cell) for cell in cells)
         idle: list[_CellProcess] = []
-        busy: dict[Connection, tuple[_CellProcess, _Assignment]] = {}
+        busy: dict[int, tuple[_CellProcess, _Assignment]] = {}  # by the file descriptor of its answers
         try:
             while waiting or busy:
                 while waiting and len(busy) < self.jobs:
                     worker = idle.pop() if idle else _CellProcess.start(self.threads)
                     assignment = waiting.popleft()
-                    busy[worker.connection] = worker, assignment
-                    worker.send(assignment.cell)
-                for connection in wait(list(busy)):
-                    assert isinstance(connection, Connection)
-                    worker, assignment = busy.pop(connection)
+                    busy[worker.answers.fileno()] = worker, assignment
+                    worker.train(assignment.cell)
+                for descriptor in wait(list(busy)):
+                    assert isinstance(descriptor, int)
+                    worker, assignment = busy[descriptor]
                     alive = worker.answered()
+                    del busy[descriptor]
                     if alive and assignment.cell.run.failure() is None:
                         idle.append(worker)
                     else:  # after an error a fresh process is safer: memory, libraries, devices
                         worker.stop(0.0 if alive else PATIENCE)
-                    if alive or _has_ended(assignment, worker.process.exitcode):
+                    if alive or _has_ended(assignment, worker.process.returncode):
                         yield assignment.cell
                     else:
                         waiting.appendleft(_Assignment(assignment.cell, assignment.crashes + 1))
         finally:
-            for worker in [*idle, *(worker for worker, _ in busy.values())]:
-                worker.stop()
+            left = [*idle, *(worker for worker, _ in busy.values())]
+            end_processes([worker.process for worker in left], PATIENCE)
+            for worker in left:
+                worker.close()
 
 
-def _child(parent: int, connection: Connection, threads: int) -> None:
-    exit_with_parent(parent)
+def _set_up(command: list[str]) -> None:
+    """`command`: what the user typed, which a run records."""
+    sys.argv = command
     retain_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     gc.freeze()  # what torch consists of stays: to search it for garbage after each cell takes a tenth of a second
-    while True:
-        path, config, first_phase = _received(connection)
-        run_cell(path, config, threads, first_phase)
-        gc.collect()
-        connection.send(True)
 
 
-def _received(connection: Connection) -> tuple[Path, dict[str, Any], Path | None]:
-    try:
-        message: tuple[Path, dict[str, Any], Path | None] = connection.recv()
-    except EOFError:
-        raise SystemExit(0) from None
-    return message
+def _train(sent: SentCell, advance: Advance, *, threads: int) -> None:
+    path, config, first_phase = sent
+    run_cell(path, config, threads, first_phase)
+    gc.collect()
 
 
 def _has_ended(assignment: _Assignment, code: int | None) -> bool:

@@ -111,11 +111,7 @@ class _Team:
             assert number is not None
             return number, value
         if kind == "error":
-            error, trace = value
-            error = error or RuntimeError("a worker process failed")
-            if trace:
-                error.add_note(f"In the worker process:\n{trace}")
-            raise error
+            raise worker_error(*value)
         if not give_back:
             got = "one that ended by itself or was ended by the system (often for lack of memory)"
             remedy = f"What is finished is kept: run it again with fewer than {len(self.processes)} processes."
@@ -154,6 +150,14 @@ class _Team:
         for process in self.processes:
             with suppress(OSError):  # what was to be sent to a worker that has ended
                 process.communicate()
+
+
+def worker_error(error: BaseException | None, trace: str) -> BaseException:
+    """The error that a worker answered with, to be raised here; its traceback goes with it."""
+    error = error or RuntimeError("a worker process failed")
+    if trace:
+        error.add_note(f"In the worker process:\n{trace}")
+    return error
 
 
 def end_processes(processes: Sequence[subprocess.Popen[bytes]], patience: float) -> None:

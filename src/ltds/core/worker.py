@@ -53,19 +53,23 @@ def run_worker(parent: int) -> None:
     exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))  # an exception, so that half-written files go
+    code = 1
     try:
         _serve()
+        code = 0
     finally:
         sys.stderr.flush()
-        os._exit(0)  # nothing to save, and taking torch apart would last longer than much of the work
+        os._exit(code)  # nothing to save, and taking torch apart would last longer than much of the work
 
 
 def _serve() -> None:
     """Read the function and its setup, then chunks, from standard input, all pickled; answer on standard output.
 
-    What anybody else prints goes to standard error: it is no answer.
+    What anybody else prints goes to standard error, as it is no answer, and nobody else reads a request.
     """
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
     try:
         work, setup = pickle.load(requests)

@@ -120,7 +120,7 @@ def workers(runner: int) -> list[int]:
     if not children.is_file():
         pytest.skip("this system has no /proc to find the worker's number in")
     processes = [int(child) for child in children.read_text().split()]
-    return [child for child in processes if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for child in processes if b"run_worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def test_finished_cells_are_not_repeated_and_failures_stop_nobody(
