@@ -30,9 +30,7 @@ one domain go through a network in one step, for K source domains. For `agg` it 
 compared with `agg`. [Which method when](../which-method.md) helps to choose."""
 ABOUT_API = """
 A function for most commands, with the same words. `import ltds` is quick: a name is loaded when it is first used.
-`ltds benchmark` has none: a loop of `ltds.train` over methods, domains and seeds, each with its own `out`, and then
-`ltds.report` of the folder give the same tables. Nor do `demo`, `doctor`, and `show`, `info`, `stylize` and `embed`
-of `ltds data`.
+`demo`, `doctor`, and `show`, `info`, `stylize` and `embed` of `ltds data` have none.
 Read as a file, this page lists the names. The site (`make docs`) also shows their arguments and full texts."""
 PACKAGES = {
     "ltds.losses": "The losses of the paper and of the methods that it compares with, as functions of tensors.",

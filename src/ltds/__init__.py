@@ -13,8 +13,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ltds.api import evaluate as evaluate
-    from ltds.api import train as train
+    from ltds.api.benchmark import benchmark as benchmark
+    from ltds.api.evaluate import evaluate as evaluate
+    from ltds.api.train import train as train
     from ltds.core.bars import Bars as Bars
     from ltds.core.config import Settings as Settings
     from ltds.core.runs import RunDirectory as RunDirectory
@@ -73,9 +74,10 @@ _MODULES = {
     "StepLoss": "ltds.core.types",
     "Task": "ltds.core.task",
     "TrainingIndex": "ltds.engine.training_index",
+    "benchmark": "ltds.api.benchmark",
     "build_data": "ltds.data.datasets.by_name",
     "check": "ltds.planning.check.run",
-    "evaluate": "ltds.api",
+    "evaluate": "ltds.api.evaluate",
     "export": "ltds.engine.use",
     "extract_features": "ltds.engine.extraction",
     "list_methods": "ltds.methods.registry",
@@ -83,7 +85,7 @@ _MODULES = {
     "predict": "ltds.engine.use",
     "report": "ltds.reporting.write",
     "serve": "ltds.serving.server",
-    "train": "ltds.api",
+    "train": "ltds.api.train",
     "without_domain": "ltds.data.without_domain",
     "write_embeddings": "ltds.semantics.archive",
     "write_features": "ltds.data.features",

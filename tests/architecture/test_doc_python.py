@@ -43,10 +43,13 @@ def block_of(page: str, text: str) -> Block:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a block in an empty folder; data are small and training is short, everything else is as printed."""
-    train, build = ltds.train, ltds.build_data
+    train, build, benchmark = ltds.train, ltds.build_data, ltds.benchmark
 
     def short_train(*args: Any, budget: object = None, settings: Mapping[str, Any] | None = None, **more: Any) -> Any:
         return train(*args, settings={**SHORT, **(settings or {})}, **more)
+
+    def short_benchmark(**options: Any) -> Any:
+        return benchmark(**options, held_out="woodblock", settings=SHORT)
 
     def small_build(name: str, **options: Any) -> Any:
         return build(name, **options, settings=SMALL_BESTIARY)
@@ -54,6 +57,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LTDS_DATA", "data")
     monkeypatch.setattr(ltds, "train", short_train, raising=False)
+    monkeypatch.setattr(ltds, "benchmark", short_benchmark, raising=False)
     monkeypatch.setattr(ltds, "build_data", small_build, raising=False)
 
     def call(block: Block, given: Mapping[str, Any] | None = None) -> Values:
@@ -154,6 +158,14 @@ def test_two_ranks(run: Run, bestiary: Path) -> None:
     assert ltds.RunDirectory(Path("runs/two")).done
 
 
+def test_benchmark(run: Run, bestiary: Path) -> None:
+    link(bestiary)
+    runs = run(block_of("docs/benchmarks.md", "ltds.benchmark"))["runs"]
+    assert len(runs) == 9
+    assert all(made.done for made in runs)
+    assert Path("report.html").stat().st_size > 10_000
+
+
 def test_stored_predictions(run: Run, toy: ltds.Manifest, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(trained, "runs/first")
     run(block_of("docs/reference/files.md", "predictions"))
@@ -186,6 +198,7 @@ def test_every_block_is_run_here_or_by_the_tests_of_extending() -> None:
     assert pages == [
         "README.md",
         "docs/backbones.md",
+        "docs/benchmarks.md",
         "docs/many-devices.md",
         "docs/methods/agg.md",
         "docs/own-data.md",

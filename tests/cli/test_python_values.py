@@ -42,5 +42,5 @@ def test_a_class_is_told_its_name(toy: ltds.Manifest, tmp_path: Path) -> None:
     class Mine(ltds.Method):
         pass
 
-    with pytest.raises(ConfigError, match=r'got the class Mine\. Name it instead: method="test_python_values:.*Mine"'):
+    with pytest.raises(ConfigError, match=r'got the class Mine\. Name it instead: "test_python_values:.*Mine"'):
         ltds.train(toy, method=Mine, out=tmp_path / "run")  # type: ignore[arg-type]

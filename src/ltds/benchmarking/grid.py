@@ -84,13 +84,13 @@ class Grid(Settings):
         return self
 
 
-def read_grid(file: Path, given: Mapping[str, Any]) -> Grid:
-    """The grid in a TOML file; values in `given` replace those of the file, also those of its methods and variants.
+def read_grid(source: Path | Mapping[str, Any], given: Mapping[str, Any]) -> Grid:
+    """The grid in a TOML file, or in a mapping with the same content; values in `given` replace those of `source`.
 
-    Where `given` names methods, these alone are trained: the file's settings of other methods are dropped, and those of
-    a method that only `given` names are used.
+    They also replace those of its methods and variants. Where `given` names methods, these alone are trained: settings
+    of other methods in `source` are dropped, and those of a method that only `given` names are used.
     """
-    tables = read_toml(file)
+    tables = read_toml(source) if isinstance(source, Path) else dict(source)
     of_methods, variants = (_group(tables, name) for name in ("by_method", "variants"))
     _refuse_variants_of_their_own(given, variants)
     settings, methods = _group(given, "settings"), given.get("methods", of_methods)

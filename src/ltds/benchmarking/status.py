@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a grid knows the methods, and these need torch
 CellState = Literal["done", "failed", "running", "stopped", "waiting"]
 SILENCE = 120.0  # seconds without a new line in its journal after which a run counts as stopped
 INDEX = "cells.json"
+METRICS = (("acc_u", "Acc-U"), ("acc", "Acc"), ("h_oracle", "H oracle"))
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,13 @@ class IndexedCell:
     method: str
     held_out: str
     seed: int
+
+    @classmethod
+    def of(cls, cell: GridCell) -> IndexedCell:
+        return cls(cell.run, cell.method, cell.held_out, cell.seed)
+
+    def __str__(self) -> str:
+        return f"{self.method} held out {self.held_out or 'none'} seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,14 @@ class CellStatus:
     summary: dict[str, float | None] | None = None
     error: str = ""
     seconds: float = 0.0
+
+    @property
+    def outcome(self) -> str:
+        """In a few words, how a run that has ended did."""
+        if not self.summary:
+            return f"FAILED: {self.error}"
+        values = [(name, self.summary.get(key)) for key, name in METRICS]
+        return ", ".join(f"{name} {100 * value:.1f}" for name, value in values if value is not None)
 
     @property
     def seconds_of_all(self) -> float | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +14,6 @@ from ltds.core.processor import cores
 
 if TYPE_CHECKING:
     from ltds.benchmarking.cells import GridCell
-    from ltds.benchmarking.grid import Grid
     from ltds.benchmarking.runner import Executor
 
 
@@ -72,82 +70,39 @@ def benchmark(
     if status is not None:
         _show_status(status)
         return
-    from ltds.benchmarking.cells import cells_of
-    from ltds.core.trust import modules_named
-    from ltds.data.datasets.opening import open_dataset
-    from ltds.engine.tensorboard import require_tensorboard
-
-    events = ["run.tensorboard=true"] if tensorboard else []
-    if tensorboard:
-        require_tensorboard()
-    given = _given(data, methods, held_out, seeds, [*events, *(overrides or [])])
-    wanted = _grid(grid, given)
-    folder = out or Path("runs") / (grid.stem if grid else "benchmark")
-    trusted = [*modules_named(given), *(trust or [])]
-    if plan:
-        from ltds.data.datasets.raw import open_or_build
-        from ltds.planning.comparison import plan_comparison
-        from ltds.planning.implied import with_implied_names
-
-        wanted = wanted.model_copy(update={"settings": with_implied_names(wanted.settings)})
-        chosen = partial(plan_comparison, progress=SCREEN, say=SCREEN.say)
-        cells = cells_of(wanted, folder, partial(open_or_build, progress=SCREEN), trusted, SCREEN.say, chosen)
-    else:
-        cells = cells_of(wanted, folder, partial(open_dataset, progress=SCREEN), trusted, SCREEN.say)
-    run_grid(cells, folder, _executor(jobs, ray, cpus, gpus, fetch), jobs, retry_failed)
-
-
-def _given(data: str, methods: str, held_out: str, seeds: str, overrides: list[str]) -> dict[str, Any]:
-    """What the options say of the grid."""
+    from ltds.api.benchmark import prepare_benchmark
     from ltds.core.config import parse_overrides
 
-    given: dict[str, Any] = {}
-    if data:
-        given["data"] = data
-    if methods:
-        given["methods"] = methods.split(",")
-    if held_out:
-        given["held_out"] = [] if held_out == "all" else held_out.split(",")
-    if seeds:
-        given["seeds"] = [_seed(text) for text in seeds.split(",")]
-    if overrides:
-        given["settings"] = parse_overrides(overrides)
-    return given
+    prepared = prepare_benchmark(
+        grid,
+        data=data or None,
+        methods=_listed(methods),
+        held_out=held_out if held_out == "all" else _listed(held_out),
+        seeds=[_seed(text) for text in _listed(seeds) or []] or None,
+        out=out,
+        settings=parse_overrides(overrides or []),
+        plan=plan,
+        jobs=jobs,
+        ray=ray,
+        cpus=cpus,
+        gpus=gpus,
+        fetch=fetch,
+        tensorboard=tensorboard,
+        trust=trust or [],
+        progress=SCREEN,
+        say=SCREEN.say,
+    )
+    run_grid(prepared.cells, prepared.out, prepared.executor, prepared.jobs, retry_failed)
 
 
-def _grid(file: Path | None, given: dict[str, Any]) -> Grid:
-    """The grid from the file, from the options, or from both; options replace what the file says."""
-    from ltds.benchmarking.grid import Grid, read_grid
-    from ltds.core.config import parse
-
-    if file is not None:
-        return read_grid(file, given)
-    if not {"data", "methods"} <= given.keys():
-        raise ConfigError(
-            "Expected a grid file, or --data and --methods, but got neither. "
-            "Example: ltds benchmark --data bestiary --methods agg,ltds --seeds 0,1,2"
-        )
-    return parse(Grid, given)
+def _listed(text: str) -> list[str] | None:
+    return text.split(",") if text else None
 
 
 def _seed(text: str) -> int:
     if not text.strip().isdecimal() or len(text.strip()) > 18:
         raise ConfigError(f"Expected --seeds to be numbers separated by commas, but got '{text}'. Write --seeds 0,1,2.")
     return int(text)
-
-
-def _executor(jobs: int, ray: str, cpus: int, gpus: float, fetch: bool) -> Executor:
-    if ray:
-        from ltds.benchmarking.cluster import RayExecutor
-
-        return RayExecutor(ray, cpus, gpus, fetch)
-    if fetch or gpus or cpus > 1:
-        raise ConfigError(
-            "Expected --cpus, --gpus and --fetch only with --ray, but got one without it. Add --ray auto."
-        )
-    from ltds.benchmarking.local import LocalExecutor
-
-    return LocalExecutor(jobs)
 
 
 def run_grid(cells: list[GridCell], out: Path, executor: Executor, jobs: int, retry_failed: bool = False) -> None:

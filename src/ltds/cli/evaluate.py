@@ -65,7 +65,7 @@ def evaluate(
         return
     from typing import cast
 
-    from ltds.api import evaluate_with_page
+    from ltds.api.evaluate import evaluate_with_page
     from ltds.engine.other_data import EvaluatedSplit
 
     if len(runs) != 1:

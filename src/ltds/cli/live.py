@@ -16,14 +16,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ltds.benchmarking.status import CellState, CellStatus, IndexedCell, cell_status, means, time_left
+from ltds.benchmarking.status import METRICS, CellState, CellStatus, IndexedCell, cell_status, means, time_left
 from ltds.cli.screen import SCREEN
 from ltds.core.text import inert
 
 if TYPE_CHECKING:
     from ltds.benchmarking.cells import GridCell
 
-METRICS = (("acc_u", "Acc-U"), ("acc", "Acc"), ("h_oracle", "H oracle"))
 ORDER: tuple[CellState, ...] = ("done", "running", "stopped", "failed", "waiting")
 REFRESH = 1.0  # seconds between two readings of the run directories
 
@@ -31,7 +30,7 @@ REFRESH = 1.0  # seconds between two readings of the run directories
 @contextmanager
 def watching(cells: Sequence[GridCell], jobs: int) -> Iterator[Callable[[GridCell], None]]:
     """Show the progress while the block runs. Call the function that it yields with each cell that has ended."""
-    indexed = [IndexedCell(cell.run, cell.method, cell.held_out, cell.seed) for cell in cells]
+    indexed = [IndexedCell.of(cell) for cell in cells]
     if SCREEN.bars:
         with Live(_LiveView(indexed, jobs), console=Console(stderr=True), refresh_per_second=4, transient=True):
             yield lambda cell: None
@@ -74,16 +73,9 @@ def _line(cell: GridCell, statuses: Sequence[CellStatus], jobs: int) -> None:
     """Print one line about a cell that has ended, for logs."""
     status = next(s for s in statuses if s.cell.run == cell.run)
     ended = sum(s.state in ("done", "failed") for s in statuses)
-    if status.summary:
-        values = [(name, status.summary.get(key)) for key, name in METRICS]
-        outcome = ", ".join(f"{name} {100 * value:.1f}" for name, value in values if value is not None)
-    else:
-        outcome = f"FAILED: {status.error}"
     left = time_left(statuses, jobs)
     eta = f", about {_duration(left)} left" if left else ""
-    SCREEN.say(
-        f"[{ended}/{len(statuses)}{eta}] {cell.method} held out {cell.held_out or 'none'} seed {cell.seed}: {outcome}"
-    )
+    SCREEN.say(f"[{ended}/{len(statuses)}{eta}] {status.cell}: {status.outcome}")
 
 
 class _LiveView:

@@ -80,7 +80,7 @@ def train(
     What you do not set is chosen for your images; each choice is explained before training starts. If training is
     stopped, continue it with: ltds train --resume runs/photos
     """
-    from ltds.api import train as train_run
+    from ltds.api.train import train as train_run
     from ltds.core.config import parse_overrides
     from ltds.core.runs import RunDirectory
     from ltds.engine.team import follows

@@ -241,7 +241,7 @@ def test_a_run_without_a_sign_of_life_counts_as_stopped(straight: Path, tmp_path
 
 def test_mistakes_on_the_command_line(toy: Manifest, command: Command) -> None:
     nothing = command("benchmark")
-    assert (nothing.returncode, "Expected a grid file" in nothing.stderr) == (2, True)
+    assert (nothing.returncode, "Give it as: --data bestiary --methods agg,ltds" in nothing.stderr) == (2, True)
     words = command("benchmark", "--data", str(toy.root), "--methods", "agg", "--seeds", "zero")
     assert (words.returncode, "'zero'" in words.stderr) == (2, True)
 

@@ -1,4 +1,4 @@
-"""Public functions: train and evaluate as the commands do, with the same options and defaults."""
+"""`ltds.train`: one run, or one for each held-out domain, from data and settings to the run directory."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ltds.api.arguments import require_name, require_written
 from ltds.core.config import merge, nested, read_toml
 from ltds.core.durations import parse_duration
-from ltds.core.errors import ConfigError, DataError, expected
+from ltds.core.errors import ConfigError
 from ltds.core.plain import plain_value
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, RunDirectory
@@ -17,14 +18,9 @@ from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
 from ltds.engine.config import with_absolute_paths
 from ltds.engine.follow import on_all_ranks
-from ltds.engine.other_data import EvaluatedSplit
 from ltds.engine.start import resume_run
-from ltds.engine.use import OtherDataResult, evaluate_elsewhere
-from ltds.evaluation.run_metrics import evaluate as evaluate_run
 from ltds.planning.begin import begin_run, new_run_folder
 from ltds.planning.series import RunSeries, check_estimate, require_new, series_locked
-
-BATCH_SIZE = 64  # images that the network sees at once, with other data
 
 
 @on_all_ranks
@@ -92,7 +88,7 @@ def train(
         asked = None if estimate == "none" else estimate
         _require_resume_alone(data, out, config, budget, asked, settings or None, _given(options) or None)
         return _resume(RunDirectory(Path(resume)), progress, trust, say, ranks)
-    _require_name(method)
+    require_name(method, "method")
     typed = [plain_value(layer) for layer in (_given({**options, "run.ranks": ranks}), nested(settings or {}))]
     check_estimate(estimate)
     seconds = None if budget is None else parse_duration(budget)
@@ -110,14 +106,6 @@ def train(
         progress=progress,
         say=say,
     )
-
-
-def _require_name(method: object) -> None:
-    """Refuse a class where its name is wanted: a run must be able to import it again."""
-    if isinstance(method, type):
-        name = f"{method.__module__}:{method.__qualname__}"
-        got, remedy = f"the class {method.__name__}", f'Name it instead: method="{name}".'
-        raise ConfigError(expected("argument 'method'", "a name", got, remedy))
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,96 +131,8 @@ def _open_data(data: str | Path | Manifest | None, layers: list[dict[str, Any]],
     if not source:
         raise ConfigError("Expected a dataset, but got none. Name one.", arguments=["data=bestiary"])
     if isinstance(source, Manifest):
-        _require_written(source)
+        require_written(source)
     return open_or_build(source, progress)
-
-
-def _require_written(manifest: Manifest) -> None:
-    """Refuse a manifest that its folder does not hold: a run that is resumed reads it from there."""
-    try:
-        written = Manifest.read(manifest.root).identity == manifest.identity
-    except DataError:
-        written = False
-    if not written:
-        rule, got = "the dataset in its folder", "one with other images, labels or splits"
-        remedy = (
-            "Write it first, to a folder of its own in which its paths lead to the images: "
-            "dataclasses.replace(manifest, root=folder).write()."
-        )
-        raise DataError(expected(f"the manifest of '{manifest.root}'", rule, got, remedy))
-
-
-def evaluate(
-    run: str | Path | RunDirectory,
-    *,
-    data: str | Path | Manifest | None = None,
-    out: str | Path | None = None,
-    split: EvaluatedSplit = "all",
-    batch_size: int = BATCH_SIZE,
-    device: str = "auto",
-    trust: Iterable[str] = (),
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
-    """Compute the metrics of a run again from its stored predictions, and write metrics.json. Needs no images.
-
-    With `data`, test the run's model on another dataset. This writes evaluation.json, predictions.csv and a page,
-    report.html. The other arguments are for that.
-
-    Args:
-        run: The run, or with `data` any model directory.
-        data: A dataset with the same class names, or a folder of images sorted as domain/class/*.
-        out: The folder to write to, by default evaluations/NAME in the run, or MODEL-evaluations/NAME beside a model
-            directory.
-        split: "all" images of `data`, or "test".
-        batch_size: How many images are computed at once.
-        device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
-        trust: Modules outside ltds that the model needs and that may be imported.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
-    """
-    directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
-    if data is not None:
-        return evaluate_with_page(
-            directory.path,
-            data,
-            out=out,
-            split=split,
-            batch_size=batch_size,
-            device=device,
-            trust=trust,
-            progress=progress,
-        ).metrics
-    if out is not None or split != "all" or batch_size != BATCH_SIZE or device != "auto" or tuple(trust):
-        raise ConfigError(
-            "Expected arguments 'out', 'split', 'batch_size', 'device' and 'trust' only with 'data', but got one "
-            "without it: stored predictions are read, and metrics.json of the run is written. Name a dataset, or leave "
-            "the argument out.",
-            arguments=["data"],
-        )
-    with progress.track("Evaluating", 1) as advance:
-        metrics = evaluate_run(directory)
-        advance()
-    return metrics
-
-
-def evaluate_with_page(
-    model: str | Path,
-    data: str | Path | Manifest,
-    *,
-    out: str | Path | None,
-    split: EvaluatedSplit,
-    batch_size: int,
-    device: str,
-    trust: Iterable[str],
-    progress: Progress,
-) -> OtherDataResult:
-    """`evaluate_elsewhere`, with a page for people next to the numbers."""
-    from ltds.reporting.formats.html.new_data_page import write_new_data_page
-
-    result = evaluate_elsewhere(
-        model, data, out=out, split=split, batch_size=batch_size, device=device, trust=trust, progress=progress
-    )
-    write_new_data_page(result.folder, result.metrics, result.judged, result.root, Path(model).resolve().name)
-    return result
 
 
 def _resume(run: RunDirectory, progress: Progress, trust: Iterable[str], say: Say, ranks: int | None) -> RunDirectory:
