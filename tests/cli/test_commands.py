@@ -10,13 +10,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
+from typer.main import get_command
 
 import ltds
 from command_line import PROGRAM, QUICK, Command, refused
+from ltds.cli.main import app
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.methods.registry import METHODS
@@ -41,6 +45,19 @@ def test_version_help_and_methods(tmp_path: Path) -> None:
         assert verb in text
     listing = process("methods", cwd=tmp_path).stdout
     assert all(name in listing and entry.summary[:30] in listing for name, entry in METHODS.items())
+
+
+def commands_in(group: Any) -> Iterator[Any]:
+    for command in group.commands.values():
+        yield from commands_in(command) if hasattr(command, "commands") else [command]
+
+
+def test_paragraphs_of_help_are_one_line() -> None:
+    """Behind the first paragraph, the help keeps line breaks as the source has them, wherever they fall."""
+    texts = {command.name: command.help for command in commands_in(get_command(app))}
+    assert len(texts) > 15
+    broken = {name for name, text in texts.items() if any("\n" in p.strip() for p in text.split("\n\n")[1:])}
+    assert broken == set()
 
 
 def test_train_evaluate_report(toy: Manifest, tmp_path: Path, command: Command) -> None:

@@ -77,8 +77,9 @@ def train(
 
     Example: ltds train bestiary --method dc --held-out woodblock --out runs/dc
 
-    What you do not set is chosen for your images; each choice is explained before training starts. If training is
-    stopped, continue it with: ltds train --resume runs/photos
+    What you do not set is chosen for your images; each choice is explained before training starts.
+
+    If training is stopped, continue it with: ltds train --resume runs/photos
     """
     from ltds.api.train import train as train_run
     from ltds.core.config import parse_overrides

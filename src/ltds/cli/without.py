@@ -20,8 +20,11 @@ def without(
 
     Example: ltds data without bestiary plain --out data/without-plain
 
-    Then compare: ltds benchmark --data data/without-plain --methods bsce,ltds. Each domain that is left is held out in
-    turn and tested on its training and validation images. Validation alone says little about a new domain.
+    Then compare: ltds benchmark --data data/without-plain --methods bsce,ltds
+
+    Each domain that is left is held out in turn and tested on its training and validation images.
+
+    Validation alone says little about a new domain.
     """
     from ltds.data.without_domain import without_domain
 
