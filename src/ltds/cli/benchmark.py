@@ -21,10 +21,14 @@ def benchmark(
     grid: Annotated[
         Path | None, typer.Argument(help="TOML file with data, methods, held_out, seeds and settings.")
     ] = None,
-    data: Annotated[str, typer.Option(help="Dataset: 'bestiary' (built in) or a dataset folder.")] = "",
+    data: Annotated[
+        str, typer.Option(help="'bestiary' (built in), a dataset folder or, with --plan, a folder of images.")
+    ] = "",
     methods: Annotated[str, typer.Option(help="Methods, separated by commas; 'ltds methods' lists them.")] = "",
-    held_out: Annotated[str, typer.Option(help="Domains to hold out in turn, separated by commas, or 'all'.")] = "",
-    seeds: Annotated[str, typer.Option(help="Numbers separated by commas, e.g. 0,1,2.")] = "",
+    held_out: Annotated[
+        str, typer.Option(help="Domains to hold out in turn, separated by commas, or 'all' (default: all).")
+    ] = "",
+    seeds: Annotated[str, typer.Option(help="Numbers separated by commas (default: 0,1,2).")] = "",
     out: Annotated[Path | None, typer.Option(help="Folder to write to (default: runs/NAME of the grid file).")] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="A setting for all runs, NAME=VALUE. May be repeated.")

@@ -44,11 +44,11 @@ def evaluate(
         list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
     ] = None,
 ) -> None:
-    """Compute the metrics of runs again from their stored predictions. Needs no model and no images.
+    """Compute the metrics of runs again from their stored predictions, or test a model on other images (--data).
 
     Example: ltds evaluate runs/agg runs/dc
 
-    With --data, test a trained model on another dataset, such as the images of a new site.
+    This needs no model and no images. With --data, a model is tested on other images, such as those of a new site.
 
     Example: ltds evaluate runs/dc --data new_site
 

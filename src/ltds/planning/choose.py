@@ -1,6 +1,6 @@
 """The choices of a plan, each a small function from facts to settings with a reason.
 
-Where numbers stand behind a choice, docs/datasets.md (a pretrained network on PACS) and docs/bestiary.md (one trained
+Where numbers stand behind a choice, docs/pacs.md (a pretrained network on PACS) and docs/bestiary.md (one trained
 from scratch) have them.
 """
 
@@ -119,7 +119,7 @@ def choose_averaging(given: Given, steps: int, learning: Learning) -> Choice | N
     """A moving average of the weights.
 
     On features the last average is kept, which was better in unseen domains than the best validated one, by 2 points
-    of accuracy, in a comparison inside the sources of PACS-ODG (docs/datasets.md). So it is for the last stage, which
+    of accuracy, in a comparison inside the sources of PACS-ODG (docs/pacs.md). So it is for the last stage, which
     was measured with the settings for features.
     """
     settings = averaging_settings(given, steps)
@@ -145,7 +145,7 @@ def averaging_settings(given: Given, steps: int) -> dict[str, Any] | None:
 
 
 # Features, the last stage, and a pretrained network's inner_lr and augmentation: as measured on PACS
-# (docs/datasets.md). Its temperature was chosen on source validation of 654 images of PACS, 100 steps: 77.6 % with 0.2,
+# (docs/pacs.md). Its temperature was chosen on source validation of 654 images of PACS, 100 steps: 77.6 % with 0.2,
 # 65.4 % with 1/30. From scratch: docs/bestiary.md.
 SUITED: dict[Learning, dict[str, Any]] = {
     "features": {"inner_lr": 0.01, "weights.augmentation": 0.0},

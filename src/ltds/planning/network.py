@@ -65,7 +65,7 @@ def choose_network(
     say: Say = say_nothing,
 ) -> ChosenNetwork:
     """Without a GPU, a small network on features that a pretrained one computes once: better than few steps of the
-    whole network, and much quicker (docs/datasets.md has the numbers). Where the time also allows the `stage_work`, the
+    whole network, and much quicker (docs/pacs.md has the numbers). Where the time also allows the `stage_work`, the
     last stage of the pretrained network, which is better still. With a GPU, or for a method that needs `images`, the
     pretrained network itself. `repeatable`: the same choice again later, whatever the time then allows.
     """
