@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import ltds
+from benchmark_workers import workers
 from command_line import Command
 from ltds.core.errors import ConfigError, LtdsWarning, TrainingError
 
@@ -28,6 +30,25 @@ from ltds.methods.agg import Agg
 class Failing(Agg):
     def loss(self, batch, clock):
         raise RuntimeError("it cannot be trained")
+"""
+
+SLOW = """
+import time
+from ltds.methods.agg import Agg
+
+class Slow(Agg):
+    def loss(self, batch, clock):
+        time.sleep(1)
+        return super().loss(batch, clock)
+"""
+LEAVING = """
+import sys
+from ltds.methods.agg import Agg
+
+class Leaving(Agg):
+    def loss(self, batch, clock):
+        print("it prints")
+        sys.exit("no licence")
 """
 
 
@@ -110,8 +131,87 @@ def test_mistakes(toy: ltds.Manifest, tmp_path: Path) -> None:
         ltds.benchmark()
     with pytest.raises(ConfigError, match="only with 'ray'"):
         ltds.benchmark(data=toy, methods="agg", fetch=True)
-    with pytest.raises(ConfigError, match="Expected argument 'jobs' to be 1 or more, but got 0"):
+    with pytest.raises(ConfigError, match="Expected argument 'jobs' to be a whole number of 1 or more, but got 0"):
         ltds.benchmark(data=toy, methods="agg", jobs=0)
     with pytest.raises(ConfigError, match="Expected argument 'methods' to be a name, but got the class Method"):
         ltds.benchmark(data=toy, methods=[ltds.Method])  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match=r"Expected a grid, .* but got no 'data'"):
+        ltds.benchmark(methods="agg")
+    with pytest.raises(ConfigError, match=r"to be a whole number of 1 or more, but got 1\.5"):
+        ltds.benchmark(data=toy, methods="agg", jobs=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="Expected argument 'settings' to be a mapping"):
+        ltds.benchmark(data=toy, methods="agg", settings="a=1")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="Expected argument 'grid' to be the name of a TOML file"):
+        ltds.benchmark([{"data": "toy"}])  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seeds", ["0,1", True, -1, [], [0.5]])
+def test_seeds_are_whole_numbers(toy: ltds.Manifest, seeds: object) -> None:
+    for words in ({"seeds": seeds}, {"grid": {"seeds": seeds}}):
+        with pytest.raises(ConfigError, match="Expected argument 'seeds' to be whole numbers of 0 or more, but got"):
+            ltds.benchmark(data=toy, methods="agg", **words)
+
+
+def test_a_mapping_may_hold_what_the_arguments_take(toy: ltds.Manifest, tmp_path: Path) -> None:
+    grid = {"data": toy, "methods": "agg", "held_out": "wax", "seeds": range(1), "settings": QUICK}
+    runs = ltds.benchmark(grid, out=tmp_path, jobs=np.int64(1))
+    assert names(runs) == ["agg-wax-0"]
+    assert runs[0].read_config()["schedule"]["steps_per_epoch"] == QUICK["schedule.steps_per_epoch"]
+    with pytest.raises(ConfigError, match="Expected argument 'methods' to be a name, but got the class Method"):
+        ltds.benchmark({**grid, "methods": [ltds.Method]}, out=tmp_path)
+
+
+def test_an_error_in_the_callers_function_ends_the_workers(
+    toy: ltds.Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while somebody keeps the traceback, as notebooks do; the same call then continues."""
+    (tmp_path / "slow_alone.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = {"data": toy, "held_out": "wax", "seeds": 0, "out": tmp_path / "mine", "settings": QUICK, "jobs": 2}
+
+    def stop(line: str) -> None:
+        if line.startswith("agg"):
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough") as kept:
+        ltds.benchmark(methods=["agg", "slow_alone:Slow"], say=stop, **words)
+    assert workers(os.getpid()) == []
+    assert len(ltds.benchmark(methods=["agg", "slow_alone:Slow"], **words)) == 2
+    assert str(kept.value) == "enough"
+
+
+def test_what_own_code_prints_and_why_it_ended_reach_the_user(toy: ltds.Manifest, tmp_path: Path) -> None:
+    (tmp_path / "leaving.py").write_text(LEAVING)
+    script = (
+        "import ltds\n"
+        f"ltds.benchmark(methods=['leaving:Leaving', 'agg'], data={str(toy.root)!r}, held_out='wax', seeds=0,\n"
+        f"               settings={QUICK!r}, jobs=1, out='mine')\n"
+    )
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, env=buffered)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("it prints") == 1
+    assert "SystemExit: no licence" in done.stderr
+    (failed,) = (tmp_path / "mine" / "runs").glob("leaving*")
+    failure = ltds.RunDirectory(failed).failure()
+    assert failure is not None
+    assert "leaving.py" in failure["traceback"]
+
+
+def test_torchrun_is_refused(toy: ltds.Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TORCHELASTIC_RUN_ID": "1", "RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match="Start the program without torchrun"):
+        ltds.benchmark(data=toy, methods="agg", out=tmp_path / "mine")
+
+
+def test_one_trusted_module_may_stand_alone(
+    toy: ltds.Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trusted_alone.py").write_text("from ltds.methods.agg import Agg as Mine\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "grid.toml"
+    file.write_text(f"data = {json.dumps(str(toy.root))}\nmethods = ['trusted_alone:Mine']\n")
+    words = {"held_out": "wax", "seeds": 0, "settings": QUICK, "jobs": 1}
+    assert len(ltds.benchmark(file, trust="trusted_alone", out=tmp_path / "mine", **words)) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.data.manifest import Manifest
 
@@ -10,8 +12,16 @@ def require_name(method: object, argument: str) -> None:
     """Refuse a class where its name is wanted: a run must be able to import it again."""
     if isinstance(method, type):
         name = f"{method.__module__}:{method.__qualname__}"
-        got, remedy = f"the class {method.__name__}", f'Name it instead: "{name}".'
+        remedy = f'Name it instead: "{name}".'
+        if method.__module__ == "__main__":  # which is another program when the run is continued
+            remedy = f'Put it into a file of its own, such as mine.py, and name it: "mine:{method.__qualname__}".'
+        got = f"the class {method.__name__}"
         raise ConfigError(expected(f"argument '{argument}'", "a name", got, remedy))
+
+
+def listed(values: Iterable[str] | str) -> list[str]:
+    """One text or several, as a list."""
+    return [values] if isinstance(values, str) else list(values)
 
 
 def require_written(manifest: Manifest) -> None:

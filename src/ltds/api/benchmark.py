@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ltds.api.arguments import require_name, require_written
+from ltds.api.arguments import listed, require_name, require_written
 from ltds.benchmarking.cells import GridCell, cells_of
 from ltds.benchmarking.grid import Grid, read_grid
 from ltds.benchmarking.runner import Executor, exclusive, run_cells
@@ -24,6 +25,7 @@ from ltds.core.trust import modules_named
 from ltds.data.datasets.opening import open_dataset
 from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
+from ltds.engine.team import launched
 from ltds.engine.tensorboard import require_tensorboard
 
 Words = str | Iterable[str]
@@ -56,7 +58,7 @@ def benchmark(
     fetch: bool = False,
     tensorboard: bool = False,
     retry_failed: bool = False,
-    trust: Iterable[str] = (),
+    trust: Words = (),
     progress: Progress = SILENT,
     say: Say = say_nothing,
 ) -> list[RunDirectory]:
@@ -111,14 +113,18 @@ def benchmark(
         say=say,
     )
     cells = prepared.cells
-    with exclusive(prepared.out):
-        ended = run_cells(cells, prepared.executor, prepared.out, retry_failed, progress)
-        with progress.track("Training", len(cells), sum(cell.run.done for cell in cells)) as advance:
-            for cell in ended:
-                status = cell_status(IndexedCell.of(cell))
-                line = f"{status.cell}: {status.outcome}"
-                say(line)
-                advance(note=line)
+    ended_before = sum(cell.run.done or (cell.run.failure() is not None and not retry_failed) for cell in cells)
+    with (
+        exclusive(prepared.out),
+        # Closed here, which ends the worker processes: a traceback that somebody keeps would keep it open.
+        closing(run_cells(cells, prepared.executor, prepared.out, retry_failed, progress)) as ended,
+        progress.track("Training", len(cells), ended_before) as advance,
+    ):
+        for cell in ended:
+            status = cell_status(IndexedCell.of(cell))
+            line = f"{status.cell}: {status.outcome}"
+            say(line)
+            advance(note=line)
     return _finished(cells)
 
 
@@ -127,11 +133,12 @@ def _finished(cells: list[GridCell]) -> list[RunDirectory]:
     done = [cell.run for cell in cells if cell.run.done]
     failed = [cell for cell in cells if not cell.run.done]
     if failed:
-        status = cell_status(IndexedCell.of(failed[0]))
+        status, failure = cell_status(IndexedCell.of(failed[0])), failed[0].run.failure() or {}
+        trace = f" FAILED.json in '{failed[0].run.path}' has the traceback." if failure.get("traceback") else ""
         text = (
             f"Expected all {len(cells)} runs to reach their end, but {len(failed)} failed, the first of them "
-            f"({status.cell}) with: {status.error} FAILED.json in '{failed[0].run.path}' has the traceback. To try "
-            "failed runs again, set argument 'retry_failed'."
+            f"({status.cell}) with: {status.error.rstrip('.')}.{trace} To try failed runs again, set argument "
+            "'retry_failed'."
         )
         if not done:
             raise TrainingError(text, arguments=["retry_failed"])
@@ -155,54 +162,75 @@ def prepare_benchmark(
     gpus: float,
     fetch: bool,
     tensorboard: bool,
-    trust: Iterable[str],
+    trust: Words,
     progress: Progress,
     say: Say,
 ) -> PreparedBenchmark:
     """What `benchmark` is going to train, with these arguments. All mistakes in them are found here."""
+    if launched() is not None:
+        rule, got = "called by one process, which starts the others", "called by each process that torchrun started"
+        remedy = "Start the program without torchrun. For runs of several processes, set run.ranks."
+        raise ConfigError(expected("a benchmark", rule, got, remedy), settings=["run.ranks=2"])
     if tensorboard:
         require_tensorboard()
+    _require_settings(settings)
     events = {"run": {"tensorboard": True}} if tensorboard else {}
-    given = _given(data, methods, held_out, seeds, merge(events, nested(settings or {})))
-    source = Path(grid) if isinstance(grid, str | Path) else grid
-    if source is None and not {"data", "methods"} <= given.keys():
+    words = {"data": data, "methods": methods, "held_out": held_out, "seeds": seeds}
+    said = merge(events, nested(settings or {}))
+    given = _plain(
+        {name: value for name, value in words.items() if value is not None} | ({"settings": said} if said else {})
+    )
+    source = _source(grid)
+    missing = [name for name in ("data", "methods") if name not in given]
+    if source is None and missing:
+        got = "neither" if len(missing) == 2 else f"no '{missing[0]}'"
         raise ConfigError(
-            "Expected a grid, or arguments 'data' and 'methods', but got neither. Name a TOML file, or give both.",
+            f"Expected a grid, or arguments 'data' and 'methods', but got {got}. Name a TOML file, or give both.",
             arguments=["data=bestiary", "methods=agg,ltds"],
         )
-    written_here = {} if source is None or isinstance(source, Path) else plain_value(source)
+    written_here = {} if source is None or isinstance(source, Path) else _plain(source)
     wanted = read_grid(source if isinstance(source, Path) else written_here, given)
-    if jobs is not None and jobs < 1:
-        raise ConfigError(expected("argument 'jobs'", "1 or more", jobs, "Leave it out for one job for each core."))
     folder = Path(out) if out is not None else Path("runs") / (source.stem if isinstance(source, Path) else "benchmark")
-    executor = _executor(jobs, ray, cpus, gpus, fetch)
-    cells = _cells(wanted, folder, [*modules_named([written_here, given]), *trust], plan, progress, say)
-    return PreparedBenchmark(cells, folder, executor, jobs or cores())
+    jobs = cores() if jobs is None else _count("jobs", jobs)
+    executor = _executor(jobs, ray, _count("cpus", cpus), gpus, fetch)
+    cells = _cells(wanted, folder, [*modules_named([written_here, given]), *listed(trust)], plan, progress, say)
+    return PreparedBenchmark(cells, folder, executor, jobs)
 
 
-def _given(
-    data: str | Path | Manifest | None,
-    methods: Words | None,
-    held_out: Words | None,
-    seeds: int | Iterable[int] | None,
-    settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """What the arguments say of the grid."""
+def _require_settings(settings: object) -> None:
+    if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(name, str) for name in settings)):
+        rule, remedy = "a mapping of names to values", 'Write it as {"schedule.epochs": 60}.'
+        raise ConfigError(expected("argument 'settings'", rule, repr(settings), remedy))
+
+
+def _source(grid: object) -> Path | Mapping[str, Any] | None:
+    if isinstance(grid, str | Path):
+        return Path(grid)
+    if grid is None or isinstance(grid, Mapping):
+        return grid
+    rule, remedy = "the name of a TOML file, or a mapping with its content", "Leave it out to use the other arguments."
+    raise ConfigError(expected("argument 'grid'", rule, repr(grid), remedy))
+
+
+def _count(name: str, value: object) -> int:
+    value = plain_value(value)
+    if type(value) is not int or value < 1:
+        raise ConfigError(expected(f"argument '{name}'", "a whole number of 1 or more", repr(value), "Leave it out."))
+    return value
+
+
+def _plain(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a grid without a Manifest and NumPy's types; methods must be names."""
+    data, methods = tables.get("data"), tables.get("methods")
     if isinstance(data, Manifest):
         require_written(data)
-        data = data.root
-    names, domains = _listed(methods), [] if held_out == "all" else _listed(held_out)
-    for name in names or ():
-        require_name(name, "methods")
-    given = {"data": data, "methods": names, "held_out": domains, "seeds": _listed(seeds), "settings": settings or None}
-    return {name: plain_value(value) for name, value in given.items() if value is not None}
-
-
-def _listed(values: Any) -> list[Any] | None:
-    """One value or several, as a list."""
-    if values is None:
-        return None
-    return [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+        tables = {**tables, "data": data.root}
+    if isinstance(methods, Iterable) and not isinstance(methods, str):
+        methods = list(methods)  # a generator gives its values once
+        tables = {**tables, "methods": methods}
+        for method in methods:
+            require_name(method, "methods")
+    return {name: plain_value(value) for name, value in tables.items()}
 
 
 def _cells(wanted: Grid, folder: Path, trusted: list[str], plan: bool, progress: Progress, say: Say) -> list[GridCell]:
@@ -216,7 +244,7 @@ def _cells(wanted: Grid, folder: Path, trusted: list[str], plan: bool, progress:
     return cells_of(wanted, folder, partial(open_or_build, progress=progress), trusted, say, chosen)
 
 
-def _executor(jobs: int | None, ray: str, cpus: int, gpus: float, fetch: bool) -> Executor:
+def _executor(jobs: int, ray: str, cpus: int, gpus: float, fetch: bool) -> Executor:
     if ray:
         from ltds.benchmarking.cluster import RayExecutor
 
@@ -228,4 +256,4 @@ def _executor(jobs: int | None, ray: str, cpus: int, gpus: float, fetch: bool) -
         )
     from ltds.benchmarking.local import LocalExecutor
 
-    return LocalExecutor(jobs or cores())
+    return LocalExecutor(jobs)

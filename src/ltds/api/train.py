@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ltds.api.arguments import require_name, require_written
+from ltds.api.arguments import listed, require_name, require_written
 from ltds.core.config import merge, nested, read_toml
 from ltds.core.durations import parse_duration
 from ltds.core.errors import ConfigError
@@ -19,7 +19,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import with_absolute_paths
 from ltds.engine.follow import on_all_ranks
 from ltds.engine.start import resume_run
-from ltds.planning.begin import begin_run, new_run_folder
+from ltds.planning.begin import begin_run
 from ltds.planning.series import RunSeries, check_estimate, require_new, series_locked
 
 
@@ -97,12 +97,12 @@ def train(
     layers = [with_absolute_paths(layer) for layer in (read_toml(Path(config)) if config else {}, *typed)]
     manifest = _open_data(data, layers, progress)
     return begin_run(
-        new_run_folder(manifest.name) if out is None else Path(out),
+        None if out is None else Path(out),
         manifest,
         layers,
         budget=seconds,
         estimate=estimate,
-        trust=[*modules_named(typed), *trust],
+        trust=[*modules_named(typed), *listed(trust)],
         progress=progress,
         say=say,
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, NonNegativeInt, field_validator, model_validator
 
-from ltds.core.config import Settings, merge, parse, read_toml
-from ltds.core.errors import ConfigError
+from ltds.core.config import Settings, merge, nested, parse, read_toml
+from ltds.core.errors import ConfigError, expected
+from ltds.core.plain import plain_value
 
 DECIDED = (  # settings that the grid decides for each run, and where it says so
     ("run", "seed", "seeds"),
@@ -17,6 +18,12 @@ DECIDED = (  # settings that the grid decides for each run, and where it says so
     ("data", "root", "data"),
     ("data", "held_out", "held_out"),
 )
+
+AXES = {  # what a grid combines: which values each of them takes, and an example
+    "methods": (str, "names of methods", "methods=agg,ltds"),
+    "held_out": (str, "names of domains", "held_out=all"),
+    "seeds": (int, "whole numbers of 0 or more", "seeds=0,1,2"),
+}
 
 
 def _group(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -35,7 +42,7 @@ class Grid(Settings):
     data: str = Field(description="dataset folder, or the name of an embedded dataset")
     methods: tuple[str, ...] = Field(min_length=1, description="methods to train, as `ltds methods` lists them")
     held_out: tuple[str, ...] = Field((), description="domains to hold out in turn; empty: every domain")
-    seeds: tuple[NonNegativeInt, ...] = Field((0, 1, 2), description="each cell is trained once per seed")
+    seeds: tuple[NonNegativeInt, ...] = Field((0, 1, 2), min_length=1, description="each cell is trained once per seed")
     settings: dict[str, Any] = Field(
         default_factory=dict, description="settings of all runs, grouped as in a run's config.toml"
     )
@@ -90,7 +97,8 @@ def read_grid(source: Path | Mapping[str, Any], given: Mapping[str, Any]) -> Gri
     They also replace those of its methods and variants. Where `given` names methods, these alone are trained: settings
     of other methods in `source` are dropped, and those of a method that only `given` names are used.
     """
-    tables = read_toml(source) if isinstance(source, Path) else dict(source)
+    tables = _with_groups(_with_lists(read_toml(source) if isinstance(source, Path) else source))
+    given = _with_lists(given)
     of_methods, variants = (_group(tables, name) for name in ("by_method", "variants"))
     _refuse_variants_of_their_own(given, variants)
     settings, methods = _group(given, "settings"), given.get("methods", of_methods)
@@ -100,6 +108,39 @@ def read_grid(source: Path | Mapping[str, Any], given: Mapping[str, Any]) -> Gri
     if variants:
         tables["variants"] = _with_typed(variants, settings)
     return parse(Grid, merge(tables, given))
+
+
+def _with_lists(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables with methods, held-out domains and seeds as lists; one value may stand alone."""
+    result = dict(tables)
+    for name, (kind, rule, example) in AXES.items():
+        if name not in tables:
+            continue
+        value = plain_value(tables[name])
+        alone = isinstance(value, str) or not isinstance(value, Iterable)
+        listed = [] if (name, value) == ("held_out", "all") else plain_value([value] if alone else list(value))
+        wrong = [one for one in listed if type(one) is not kind or (isinstance(one, int) and one < 0)]
+        if wrong or not (listed or name == "held_out"):
+            got = repr(wrong[0]) if wrong else "none"
+            raise ConfigError(expected(f"argument '{name}'", rule, got, "Name them."), arguments=[example])
+        result[name] = listed
+    return result
+
+
+def _with_groups(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables with dotted names of settings as groups: {"optimizer.lr": 0.05} is {"optimizer": {"lr": 0.05}}."""
+    result = dict(tables)
+    if "settings" in result:
+        result["settings"] = _grouped(result["settings"])
+    for name in ("by_method", "variants"):
+        if isinstance(result.get(name), Mapping):
+            result[name] = {key: _grouped(table) for key, table in result[name].items()}
+    return result
+
+
+def _grouped(table: Any) -> Any:
+    """What is no table of settings by name is refused later, with other mistakes."""
+    return nested(table) if isinstance(table, Mapping) and all(isinstance(name, str) for name in table) else table
 
 
 def _with_typed(tables: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:

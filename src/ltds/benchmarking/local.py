@@ -6,6 +6,7 @@ import gc
 import pickle
 import subprocess
 import sys
+import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -20,6 +21,7 @@ from ltds.benchmarking.run_cell import fail, run_cell
 from ltds.core.parallel import end_processes, start_worker, worker_error
 from ltds.core.processor import cores, retain_memory
 from ltds.core.progress import Advance
+from ltds.core.runs import RunDirectory
 from ltds.core.worker import send
 
 RETRIES = 2  # of a cell whose process was killed or ran out of memory, and so recorded no error
@@ -132,7 +134,10 @@ def _set_up(command: list[str]) -> None:
 
 def _train(sent: SentCell, advance: Advance, *, threads: int) -> None:
     path, config, first_phase = sent
-    run_cell(path, config, threads, first_phase)
+    try:
+        run_cell(path, config, threads, first_phase)
+    except (SystemExit, KeyboardInterrupt) as error:  # of the user's own code: Ctrl-C does not reach this process
+        fail(RunDirectory(path), f"{type(error).__name__}: {error}", traceback.format_exc())
     gc.collect()
 
 
@@ -144,5 +149,6 @@ def _has_ended(assignment: _Assignment, code: int | None) -> bool:
     if assignment.crashes < RETRIES:
         return False
     how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-    fail(run, f"The process ended with {how}, {RETRIES + 1} times. Signal 9 often means out of memory: use fewer jobs.")
+    often = " This is often for lack of memory: use fewer jobs." if code == -9 else ""
+    fail(run, f"The process ended with {how}, {RETRIES + 1} times.{often}")
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -47,7 +47,7 @@ def exclusive(out: Path) -> Iterator[None]:
 
 def run_cells(
     cells: Sequence[GridCell], executor: Executor, out: Path, retry_failed: bool = False, progress: Progress = SILENT
-) -> Iterator[GridCell]:
+) -> Generator[GridCell, None, None]:
     """Train every cell that is not finished, and yield each when it has ended.
 
     A finished cell is never repeated, an interrupted one is resumed from its checkpoint, a failed one is skipped

@@ -100,7 +100,7 @@ def benchmark(
 
 
 def _listed(text: str) -> list[str] | None:
-    return text.split(",") if text else None
+    return [part.strip() for part in text.split(",")] if text else None
 
 
 def _seed(text: str) -> int:

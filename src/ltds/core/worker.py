@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import pickle
 import signal
@@ -11,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from types import FrameType
 from typing import IO, Any
 
 from ltds.core.progress import Advance
@@ -52,14 +54,27 @@ def run_worker(parent: int) -> None:
     """The whole life of a worker: set up, answer its parent until the end of the input, end without delay."""
     exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))  # an exception, so that half-written files go
+    signal.signal(signal.SIGTERM, _end)
     code = 1
     try:
         _serve()
         code = 0
+    except _Ended:
+        pass
+    except BaseException:
+        traceback.print_exc()
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)  # nothing to save, and taking torch apart would last longer than much of the work
+
+
+class _Ended(BaseException):
+    """The parent ends this process: an exception, so that half-written files are deleted."""
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise _Ended
 
 
 def _serve() -> None:
@@ -71,6 +86,8 @@ def _serve() -> None:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # it was opened on a pipe, where lines wait for a full buffer
     try:
         work, setup = pickle.load(requests)
         if setup is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmark_workers import workers
 from command_line import PROGRAM, Command
 from ltds.benchmarking.cells import GridCell
 from ltds.benchmarking.run_cell import run_cell
@@ -112,15 +113,6 @@ def test_a_killed_worker_is_replaced(toy: Manifest, tmp_path: Path, straight: Pa
     os.kill(victim, signal.SIGKILL)
     assert runner.wait(timeout=480) == 0
     assert_as_undisturbed(tmp_path, straight, cells=2)
-
-
-def workers(runner: int) -> list[int]:
-    """Child processes of the runner that train."""
-    children = Path(f"/proc/{runner}/task/{runner}/children")
-    if not children.is_file():
-        pytest.skip("this system has no /proc to find the worker's number in")
-    processes = [int(child) for child in children.read_text().split()]
-    return [child for child in processes if b"run_worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def test_finished_cells_are_not_repeated_and_failures_stop_nobody(
