@@ -64,6 +64,11 @@ class Task:
         """The classes that no source domain trains on: O = Y minus Y^tr."""
         return tuple(int(c) for c in np.flatnonzero(self.class_counts == 0))
 
+    @cached_property
+    def known_classes(self) -> tuple[int, ...]:
+        """The classes that some source domain trains on: Y^tr."""
+        return tuple(int(c) for c in np.flatnonzero(self.class_counts))
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,

@@ -62,7 +62,8 @@ class ActivationInputs:
         progress: Progress = SILENT,
     ) -> ActivationInputs:
         """The activations of this manifest; those that are not on disk are computed first."""
-        opened = [_Variant(manifest, images, source, number, dtype) for number in range(variants)]
+        state = image_files_state(manifest)
+        opened = [_Variant(manifest, state, images, source, number, dtype) for number in range(variants)]
         values = [variant.read() if variant.is_current() else variant.compute(progress) for variant in opened]
         return cls(manifest.checksum, values, [variant.positions for variant in opened])
 
@@ -91,8 +92,15 @@ class _Variant:
     """One way to cut all images: its file, and the position in it of each row of the manifest (-1: not there)."""
 
     def __init__(
-        self, manifest: Manifest, images: ImageCache, source: ActivationSource, number: int, dtype: type[np.floating]
+        self,
+        manifest: Manifest,
+        state: str,
+        images: ImageCache,
+        source: ActivationSource,
+        number: int,
+        dtype: type[np.floating],
     ) -> None:
+        """`state`: of the files of the images, which tells whether they have changed."""
         self.images, self.source, self.number, self.dtype = images, source, number, np.dtype(dtype)
         self.rows, self.positions = _distinct(manifest, manifest.rows("train") if number else np.arange(len(manifest)))
         self.random = source.train.draw(len(manifest), generator(0, "cached variant", number)) if number else None
@@ -100,7 +108,7 @@ class _Variant:
         setup = f"{manifest.checksum} {images.size} {source.checksum} {transform} {self.dtype}"
         self.folder = manifest.root / ".cache" / "frozen"
         self.name = f"{hashlib.sha256(setup.encode()).hexdigest()[:16]}-{number}"
-        self.file = self.folder / f"{self.name}-{image_files_state(manifest)[:16]}.npy"
+        self.file = self.folder / f"{self.name}-{state[:16]}.npy"
 
     def is_current(self) -> bool:
         try:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError, LtdsWarning, expected
+from ltds.core.files import require_writable
 from ltds.core.progress import SILENT, Progress
 from ltds.data.cache import image_files_state
 from ltds.data.datasets.opening import open_dataset
@@ -66,6 +67,7 @@ def extract_features(
     file = Path(out) if out is not None else manifest.root / "features" / _file_name(network, size)
     if file.suffix != ".npz":
         raise ConfigError(expected("the file for the features", "named *.npz", f"'{file}'", "Name it so."))
+    require_writable(file.parent)  # before hours of work
     images = ImagePreprocessing(round(size * 8 / 7), EvalTransform(size))
     source = image_files_state(manifest)  # before an image is read: if one changes now, the features are outdated
     provenance = {"images": images.to_dict(), "network": network.to_dict(), FILES_STATE_KEY: source}

@@ -64,6 +64,7 @@ def compute_index(model: Model, manifest: Manifest, checksum: str, progress: Pro
     kept: list[int] = []
     pictures: list[bytes] = []
     features: list[NDArray[np.float32]] = []
+    done = 0
     with progress.track("Features of training images", len(rows)) as advance, torch.inference_mode():
         for good, small, inputs in _prepared(model, manifest, rows):
             if inputs is not None:
@@ -71,7 +72,8 @@ def compute_index(model: Model, manifest: Manifest, checksum: str, progress: Pro
                 features.append(outputs.flatten(1).float().cpu().numpy())
                 kept += good
                 pictures += small
-            advance(BATCH)
+            advance(min(BATCH, len(rows) - done))
+            done += BATCH
     if not kept:
         raise _none_can_be_read(manifest)
     names = [

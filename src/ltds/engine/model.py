@@ -116,9 +116,9 @@ class Model:
     def interpret(
         self, logits: NDArray[np.float32], *, top: int = 5, threshold: float | None = None
     ) -> list[ImagePrediction]:
-        """What `predict` says of images with these logits (N,C)."""
+        """What `predict` says of images with these logits (N,C), of which those of open classes are left out."""
         threshold = self.threshold if threshold is None else threshold
-        known = np.array([c for c in range(len(self.classes)) if c not in self.task.open_classes])
+        known = np.array(self.task.known_classes)
         names = [self.classes[c] for c in known]
         shown = logits[:, known].astype(np.float64)
         scores = softened_confidence(shown, self.record.unknown.temperature)

@@ -67,7 +67,7 @@ def evaluate_on(
     if split not in get_args(EvaluatedSplit):
         raise ConfigError(expected("argument 'split'", "'all' or 'test'", f"'{split}'", "Leave it out for all images."))
     manifest = _with_printable_names(manifest)
-    trained = [name for c, name in enumerate(model.classes) if c not in model.task.open_classes]
+    trained = [model.classes[c] for c in model.task.known_classes]
     names = as_in_model(manifest.classes, trained)
     classes = match_classes(manifest.name, names, trained)
     rows, seen = _rows_to_evaluate(model, manifest, split)

@@ -40,7 +40,8 @@ def choose_precision(
     """
     if asked != "auto":
         return asked
-    if not has_bfloat16(device):
+    learns = any(parameter.requires_grad for parameter in backbone.parameters())
+    if not has_bfloat16(device) or not learns:  # a backbone that is frozen whole has no backward pass to time
         return "float32"
     return probe(backbone, inputs()) if device.type == "cpu" else "bfloat16"
 

@@ -6,6 +6,7 @@ work. So there the losses stay where they are for some steps, and are then fetch
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import torch
@@ -63,12 +64,14 @@ class StepNumbers:
         """Fetch all numbers that are still on the device, in one piece; check them and write them down."""
         steps, self._waiting = self._waiting, []
         unknown = [(one, one.values) for one in steps if one.values is not None]
+        started = time.perf_counter()
         numbers = torch.cat([values for _, values in unknown]).tolist() if unknown else []
+        waited = (time.perf_counter() - started) / max(1, len(steps))  # for the work of all these steps
         for one, values in unknown:
             own, numbers = numbers[: len(values)], numbers[len(values) :]
             one.total, one.terms = finite_numbers(dict(zip(one.names, own[:-1], strict=True)), own[-1], one.step)
         for one in steps:
             if one.line is not None:
                 epoch, lr, seconds = one.line
-                self.journal.step(one.step + 1, epoch, lr, one.total, one.terms, seconds)
+                self.journal.step(one.step + 1, epoch, lr, one.total, one.terms, seconds + waited)
                 self.last = one.total

@@ -159,13 +159,21 @@ def _pictures(row: PredictedFile, width: int, index: TrainingIndex | None) -> It
     colour = "firebrick" if row.answer.unknown else "black"
     best = f"{row.answer.classes[0][0]} {100 * row.answer.confidence:.0f} %"
     label = f"unknown ({row.answer.name or best})" if row.answer.unknown else best
-    yield GridPicture(decoded(row.file, 2 * SIDE), label, printable(Path(row.file.name)), colour)
+    yield GridPicture(_decoded_again(row.file), label, printable(Path(row.file.name)), colour)
     for image in row.answer.nearest:
         content = index.thumbnail(image.row) if index is not None else None
         picture = decoded(content, SIDE) if content else Image.new("RGB", (SIDE, SIDE), "whitesmoke")
         yield GridPicture(picture, f"{image.similarity:.2f} {image.label}", image.domain, "steelblue")
     for _ in range(width - 1 - len(row.answer.nearest)):
         yield GridPicture(Image.new("RGB", (SIDE, SIDE), "white"), "")
+
+
+def _decoded_again(file: Path) -> Image.Image:
+    """The image, or grey where it was deleted or changed since it was predicted: the predictions are not lost then."""
+    try:
+        return decoded(file, 2 * SIDE)
+    except DataError:
+        return Image.new("RGB", (2 * SIDE, 2 * SIDE), "grey")
 
 
 _NEAREST = ("path", "class", "domain", "similarity")

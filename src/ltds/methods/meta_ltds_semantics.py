@@ -30,8 +30,7 @@ class ClassSemantics(nn.Module):
     def __init__(self, config: MetaLtdsConfig, problem: Problem, log_n: Tensor) -> None:
         super().__init__()
         task = problem.task
-        hidden = task.open_classes if config.hide_open_names else ()
-        classes = torch.tensor([c for c in range(len(task.classes)) if c not in hidden])
+        classes = torch.tensor(task.known_classes if config.hide_open_names else range(len(task.classes)))
         names = [task.classes[c] for c in classes]
         vectors = problem.class_vectors(names) if config.uses_embeddings else torch.empty(len(names), 0)
         row = torch.zeros(len(task.classes), dtype=torch.long).index_copy(0, classes, torch.arange(len(classes)))

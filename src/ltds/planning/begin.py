@@ -28,7 +28,7 @@ from ltds.planning.series import RunSeries, estimated_domains, require_new, seri
 
 
 def begin_run(
-    out: Path,
+    out: Path | None,
     manifest: Manifest,
     layers: list[dict[str, Any]],
     *,
@@ -38,7 +38,10 @@ def begin_run(
     progress: Progress = SILENT,
     say: Say = say_nothing,
 ) -> RunDirectory:
-    """Train one run in `out`, or with an estimate a series of runs in folders of `out`; returns the (final) run."""
+    """Train one run in `out`, or with an estimate a series of runs in folders of `out`; returns the (final) run.
+
+    None: in a new folder, chosen after the minutes that planning takes, in which another command may begin a run.
+    """
     given = _as_spelled(merge(*layers), manifest)
     if is_planned(manifest):
         given = with_implied_names(given)
@@ -60,6 +63,7 @@ def begin_run(
     plan, config = _plan(manifest, given, settled, domains, budget, progress, say)
     check_new_run(config)  # of a length that the plan chose
     check_new_run_on(manifest, config)
+    out = new_run_folder(manifest.name) if out is None else out
     _say_plan(plan, given, len(domains) + 1, say)
     if line := recipe_line(manifest, (given, config)):
         say(line)

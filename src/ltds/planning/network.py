@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
+from ltds.core.devices import to_layout
 from ltds.core.durations import say_duration
 from ltds.core.errors import DataError
 from ltds.core.files import write_text
@@ -173,5 +174,6 @@ def _record_size(manifest: Manifest, size: int) -> None:
 @torch.inference_mode()
 def _seconds_per_image() -> float:
     network = build_backbone(BackboneSettings(name=PLANNED_BACKBONE, weights="imagenet")).eval()
+    to_layout(network, torch.device("cpu"))  # as the network that computes the features
     images = torch.zeros(IMAGES, 3, SIZES[0], SIZES[0])
     return seconds_per_image(lambda: network(images), IMAGES)

@@ -1,4 +1,7 @@
-"""Tables, pages and figures from run directories. It reads no dataset and never imports a model or torch."""
+"""Tables, pages and figures from run directories. It never imports a model or torch.
+
+It reads no dataset, except for the small pictures of an evaluation on other data.
+"""
 
 from __future__ import annotations
 

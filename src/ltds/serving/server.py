@@ -7,8 +7,8 @@ import json
 import socket
 import socketserver
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -54,10 +54,12 @@ class PredictionServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
+            with _released_on_error(self._free):
+                super().process_request(request, client_address)
             return
         if self._refusing.acquire(blocking=False):
-            threading.Thread(target=self._refuse, args=(request,), daemon=True).start()
+            with _released_on_error(self._refusing):
+                threading.Thread(target=self._refuse, args=(request,), daemon=True).start()
             return
         self.shutdown_request(request)
 
@@ -81,6 +83,16 @@ class PredictionServer(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A visitor who leaves in the middle is no error."""
+
+
+@contextmanager
+def _released_on_error(place: threading.Semaphore) -> Iterator[None]:
+    """Give a place back that no thread took, because none could be started."""
+    try:
+        yield
+    except BaseException:
+        place.release()
+        raise
 
 
 def _busy() -> bytes:

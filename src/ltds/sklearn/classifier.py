@@ -20,6 +20,7 @@ from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected
 from ltds.core.plain import plain_value
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.evaluation.openset import softened_confidence
+from ltds.nn.precision import compute_in
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
 from ltds.sklearn.parameters import domain_names, fraction, is_missing_value, whole_number
 
@@ -145,7 +146,7 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return softened_confidence(logits, self.model_.record.unknown.temperature)
 
     def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
-        """(N,C) in double precision, so that a row's answer does not depend on the rows beside it.
+        """(N,C) in double precision, so that the answer for a row does not depend on the other rows.
 
         On the CPU: not every GPU has it, and the network is small.
         """
@@ -153,7 +154,9 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         values: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)
         preprocessing = self.model_.record.preprocessing
         assert isinstance(preprocessing, FeaturePreprocessing)  # a fit trains on vectors
-        method = copy.deepcopy(self.model_.method).cpu().double()
+        method = copy.deepcopy(self.model_.method).cpu()
+        compute_in("float32", method)  # what a fit in bfloat16 would round to
+        method.double()
         with torch.inference_mode():
             inputs = torch.from_numpy(self._inputs(values) / preprocessing.scale)
             logits: NDArray[np.float64] = method.predict(inputs).logits.numpy()

@@ -60,9 +60,9 @@ class FitSettings:
 def train_on(samples: LabelledVectors, how: FitSettings) -> tuple[Model, int]:
     """A trained model, and the steps that it took.
 
-    The files on the way are deleted, and torch's own random numbers are left as they were.
+    The files on the way are deleted, and torch's own random numbers are left as they were, on the CPU and CUDA devices.
     """
-    devices: list[int] = []
+    devices = range(torch.cuda.device_count())
     with tempfile.TemporaryDirectory(prefix="ltds-fit-") as name, torch.random.fork_rng(devices):
         folder = Path(name)
         manifest = _write_dataset(folder / "data", samples, how)

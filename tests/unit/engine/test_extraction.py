@@ -151,6 +151,18 @@ def test_a_network_without_weights_is_refused(toy: Manifest, tmp_path: Path) -> 
         ltds.extract_features(toy, backbone="tiny", weights=weights, size=16, out=tmp_path / "features.bin")
 
 
+def test_a_place_without_permission_is_noticed_before_an_image_is_read(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = tmp_path / "tiny.safetensors"
+    save_file(TinyNet().state_dict(), weights)
+    (tmp_path / "taken").write_text("a file")
+    monkeypatch.setattr(extraction, "_compute", lambda *parts: pytest.fail("images were read"))
+    out = tmp_path / "taken" / "features.npz"
+    with pytest.raises(DataError, match="to be a folder that can be written to"):
+        ltds.extract_features(toy, backbone="tiny", weights=weights, size=16, out=out, device="cpu")
+
+
 def test_styles_that_have_not_been_made_are_named_before_any_image_is_read(toy: Manifest, tmp_path: Path) -> None:
     weights = tmp_path / "tiny.safetensors"
     save_file(TinyNet().state_dict(), weights)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +16,10 @@ from PIL import Image
 
 import ltds
 from ltds.core.errors import CheckpointError, ConfigError, DataError, LtdsError, LtdsWarning
+from ltds.core.progress import Advance
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.engine import indexing
 from ltds.engine.indexing import model_checksum
 from ltds.engine.loop import train
 from ltds.engine.preprocessing import ImagePreprocessing
@@ -48,6 +52,23 @@ def test_the_nearest_are_those_of_a_slow_search(toy: Manifest, run: RunDirectory
             assert near.similarity == pytest.approx(cosine[near.path], abs=2e-3)
             _, split, domain, label, _ = near.path.split("/")
             assert (split, near.domain, near.label) == ("train", domain, label)
+
+
+def test_the_bar_of_the_index_ends_at_its_end(
+    toy: Manifest, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "BATCH", 5)
+    steps: list[int] = []
+
+    class Steps:
+        @contextmanager
+        def track(self, name: str, total: int, done: int = 0) -> Iterator[Advance]:
+            yield lambda amount=1, note="": steps.append(amount)
+            assert total % 5
+            assert sum(steps) == total
+
+    indexing.compute_index(ltds.load_model(run.path), toy, "checksum", Steps())
+    assert steps
 
 
 def test_a_training_image_is_nearest_to_itself_and_has_its_thumbnail(toy: Manifest, run: RunDirectory) -> None:

@@ -103,6 +103,13 @@ def test_auto_without_hardware_for_it_is_float32() -> None:
     assert choose_precision("auto", nn.Identity(), torch.device("meta"), inputs) == "float32"
 
 
+def test_a_backbone_that_learns_nothing_is_not_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_precision, "has_bfloat16", lambda device: True)
+    frozen = nn.Linear(4, 4).requires_grad_(False)
+    assert choose_precision("auto", frozen, CPU, lambda: torch.ones(2, 4)) == "float32"
+    assert choose_precision("auto", nn.Identity(), CPU, lambda: torch.ones(2, 4)) == "float32"
+
+
 def test_a_processor_whose_amx_fails_is_not_used(
     toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

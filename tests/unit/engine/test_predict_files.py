@@ -121,6 +121,14 @@ def test_predictions_and_empty_files_are_replaced(tmp_path: Path, name: str) -> 
         assert file.read_bytes() == new.read_bytes()
 
 
+def test_a_sheet_shows_grey_for_an_image_that_went_meanwhile(tmp_path: Path) -> None:
+    answer = ImagePrediction("cat", 0.5, 0.5, (("cat", 0.5),))
+    found = FilePredictions((PredictedFile(tmp_path / "gone.png", answer),), ())
+    write_predictions(found, tmp_path / "sheet.png")
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.getpixel((70, 70)) == (128, 128, 128)
+
+
 def test_no_path_in_a_table_is_a_formula(tmp_path: Path) -> None:
     near = (NearestImage("=2+5.png", "-cat", "+site", 0.5, 0),)
     answer = ImagePrediction("-cat", 0.5, 0.5, (("-cat", 0.5),), near)

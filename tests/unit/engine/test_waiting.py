@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from ltds.core.errors import TrainingError
 from ltds.core.types import Batch, StepLoss
 from ltds.data.manifest import Manifest
+from ltds.engine import step_numbers
 from ltds.engine.loop import take_step, train
 from ltds.engine.start import resume_run
 from ltds.engine.step_numbers import StepNumbers, look_every
@@ -73,6 +75,26 @@ def test_the_journal_and_the_outcome_do_not_depend_on_looking(toy: Manifest, tmp
         assert journal(runs[-1])[-1]["step"] == 3  # nothing waits when a checkpoint is saved
         resume_run(runs[-1])
     assert_same_outcome(*runs)
+
+
+def test_the_seconds_of_steps_include_the_wait_for_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU a step returns long before it is computed; the look waits for all of them."""
+    clock = [100.0]
+    monkeypatch.setattr(step_numbers.time, "perf_counter", lambda: clock[0])
+
+    class Slow:
+        def tolist(self) -> list[float]:
+            clock[0] += 6.0
+            return [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+    monkeypatch.setattr(step_numbers.torch, "cat", lambda values: Slow())
+    seconds: list[float] = []
+    journal = SimpleNamespace(step=lambda *numbers: seconds.append(numbers[-1]))
+    numbers = StepNumbers(journal, every=3)
+    for step in range(3):
+        numbers.check(StepLoss(torch.tensor(1.0), {"ce": torch.tensor(1.0)}), step)
+        numbers.done(0, 0.1, 0.5)
+    assert seconds == [2.5, 2.5, 2.5]
 
 
 def test_a_broken_loss_is_named_at_the_next_look() -> None:

@@ -343,3 +343,22 @@ def test_a_model_of_features_cannot_be_served(toy: Manifest, tmp_path: Path) -> 
     run = ltds.train(toy, method="agg", held_out="wax", out=tmp_path / "run", features=file, settings=quick)
     with pytest.raises(DataError, match="Expected a model of images"):
         serve(run.path, port=0)
+
+
+def test_a_visitor_for_whom_no_thread_starts_takes_no_place(model: ltds.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = ServeLimits(most_bytes=200_000, most_pixels=250_000, connections=2, seconds=6)
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with make_server(model, port=0, limits=limits) as server, monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        for _ in range(40):
+            with pytest.raises(RuntimeError, match="new thread"):
+                server.process_request(None, ("127.0.0.1", 1))
+        patch.undo()
+        assert [server._free.acquire(blocking=False) for _ in range(3)] == [True, True, False]
+        patch.setattr(threading.Thread, "start", start)
+        for _ in range(40):
+            with pytest.raises(RuntimeError, match="new thread"):
+                server.process_request(None, ("127.0.0.1", 1))

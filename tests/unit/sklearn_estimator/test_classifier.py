@@ -189,6 +189,15 @@ def test_settings_reach_the_engine() -> None:
         LongTailClassifier(settings={"backbone.adapter_widht": 7}).fit(X, y)
 
 
+def test_a_fit_in_bfloat16_predicts_in_double_precision() -> None:
+    X, y, _ = samples((30, 20, 8), 0)
+    fitted = LongTailClassifier(max_iter=15, settings={"run.precision": "bfloat16"}).fit(X, y)
+    assert fitted.model_.method.backbone is not None
+    assert (fitted.predict(X) == y).mean() > 0.6
+    first, *_ = fitted.predict_proba(X[:1])
+    assert (fitted.predict_proba(X)[0] == first).all()
+
+
 def test_a_column_of_large_numbers_leaves_the_others_as_they_are() -> None:
     X, y, _ = samples((20, 12, 8), 0)
     times = 1.7e18 + 1e15 * np.arange(len(X), dtype=np.float64)  # nanoseconds
