@@ -72,6 +72,7 @@ def table(study: Study, options: dict[str, str]) -> str:
     informed = [names[row] for row in rows if compared and study.knows_open_names(row)]
     lines += [f"| {marked(names[row], informed)} | {' | '.join(texts[row])} |" for row in rows]
     notes = [INTERVAL] if options.get("against") else []
+    notes.append(_bold(study, rows, columns[0]) if compared and not options.get("by") else "")
     notes.append(_order(study, rows, published))
     if compared:
         notes += [_rules(study, rows, column) for column in columns if column in RULED][:1]
@@ -126,6 +127,12 @@ def _best(study: Study, column: str, cells: dict[str, Average]) -> set[str]:
     latest = [row for row in seeds if column not in RULED or rules[row] == max(rules.values())]
     means = {row: round(cells[row][0] or 0, 1) for row in latest if seeds[row] >= enough}
     return {row for row, mean in means.items() if mean == max(means.values())}
+
+
+def _bold(study: Study, rows: list[str], column: str) -> str:
+    """Which rows a bold number is the highest of, where it is not all of them; "" for all."""
+    seeds = {study.average(row, column)[2] for row in rows}
+    return "Bold: the highest of the rows with two seeds or more." if min(seeds) < 2 <= max(seeds) else ""
 
 
 def _by_domain(study: Study, rows: list[str], columns: list[str]) -> tuple[list[str], dict[str, list[str]]]:
