@@ -18,21 +18,29 @@ from torch import Tensor
 from ltds.core.devices import to_device
 from ltds.core.rng import generator
 
+HostColumn = NDArray[np.int64]
+"""(N,) one number for each sample, in the memory of the host."""
+
 
 @dataclass(frozen=True)
 class Batch:
     """Images on a device with their labels, domains and manifest rows.
 
     images (N,3,H,W) float; labels (N,); domains (N,), indices into `Task.sources`; rows (N,), manifest row ids.
-    `domains_here`: a copy of the domains in the memory of the host, where there is one: choosing samples by it does not
-    make the host wait for a GPU.
+    `host_labels` and `host_domains` are in the memory of the host: choosing samples by them does not make it wait for a
+    GPU. A batch made by `from_host` has them, and so have its parts; others fetch them at their first use.
     """
 
     images: Tensor
     labels: Tensor
     domains: Tensor
     rows: Tensor
-    domains_here: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def from_host(cls, images: Tensor, labels: HostColumn, domains: HostColumn, rows: HostColumn) -> Batch:
+        """A batch on the device of its images, whose other columns come from the memory of the host."""
+        columns = (to_device(torch.from_numpy(column), images.device) for column in (labels, domains, rows))
+        return cls(images, *columns)._knowing(labels, domains)
 
     def __len__(self) -> int:
         return int(self.labels.shape[0])
@@ -51,15 +59,25 @@ class Batch:
         return tuple(self._chosen(np.flatnonzero(part == i)) for i in range(parts))
 
     @cached_property
-    def host_domains(self) -> NDArray[np.int64]:
+    def host_labels(self) -> HostColumn:
+        """(N,) the labels in the memory of the host."""
+        return self.labels.cpu().numpy()
+
+    @cached_property
+    def host_domains(self) -> HostColumn:
         """(N,) the domains in the memory of the host."""
-        return self.domains.cpu().numpy() if self.domains_here is None else self.domains_here
+        return self.domains.cpu().numpy()
+
+    def _knowing(self, labels: HostColumn, domains: HostColumn) -> Batch:
+        """This batch, which need not fetch these from its device."""
+        vars(self).update(host_labels=labels, host_domains=domains)  # as its cached properties would
+        return self
 
     def _chosen(self, samples: NDArray[np.int64]) -> Batch:
         """The samples at these positions."""
         index = to_device(torch.from_numpy(samples), self.domains.device)
-        images, labels, domains, rows = (t[index] for t in (self.images, self.labels, self.domains, self.rows))
-        return Batch(images, labels, domains, rows, self.host_domains[samples])
+        columns = (column[index] for column in (self.images, self.labels, self.domains, self.rows))
+        return Batch(*columns)._knowing(self.host_labels[samples], self.host_domains[samples])
 
 
 @dataclass(frozen=True)

@@ -54,13 +54,23 @@ class Loader:
     def batch(self, step: int) -> Batch:
         """This rank's share of the step's batch, on the device."""
         sampled = self._sampler(step)
-        rows = sampled[self._share]
         images = self._inputs.training(sampled, self._share, self._seed, step)
+        return self._described(to_device(images, self._device), sampled[self._share])
+
+    def whole(self, share: Batch, step: int) -> Batch:
+        """The step's batch, of which each rank has loaded its share: the same in all ranks, and as one would load it.
+
+        The images of the others are received; which rows they are, every rank's sampler knows.
+        """
+        if self._ranks.alone:
+            return share
+        return self._described(self._ranks.gathered(share.images, self.count), self._sampler(step))
+
+    def _described(self, images: Tensor, rows: NDArray[np.int64]) -> Batch:
+        """The images of these rows, with labels and domains."""
         domains = self._sources[self._manifest.domain_ids[rows]]
         assert (domains >= 0).all(), "the sampler drew rows of the held-out domain"
-        labels = self._manifest.labels[rows]
-        y, d, r = (to_device(torch.from_numpy(column), self._device) for column in (labels, domains, rows))
-        return Batch(to_device(images, self._device), y, d, r, domains)
+        return Batch.from_host(images, self._manifest.labels[rows], domains, rows)
 
     def batches(self, start: int, stop: int, threads: int | None = None) -> Iterator[Batch]:
         """The batches of steps start..stop-1, made in advance by up to `threads` threads.

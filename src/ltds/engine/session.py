@@ -64,21 +64,12 @@ class Session:
     def batch(self, step: int) -> Batch:
         """The training batch of a step."""
         loader = self.loaders[self.phases.index(self.phase_at(step))]
-        return self._whole(loader.batch(step), loader.count)
+        return loader.whole(loader.batch(step), step)
 
     def batches(self, start: int, stop: int) -> Iterator[Batch]:
         """The training batches of steps of one phase, prefetched."""
         loader = self.loaders[self.phases.index(self.phase_at(start))]
-        batches = loader.batches(start, stop)
-        return batches if self.ranks.alone else (self._whole(batch, loader.count) for batch in batches)
-
-    def _whole(self, share: Batch, count: int) -> Batch:
-        """The batch of which each rank has loaded its share: the same in all ranks, and as one rank would load it."""
-        if self.ranks.alone:
-            return share
-        columns = torch.stack([share.labels, share.domains, share.rows], dim=1)
-        labels, domains, rows = self.ranks.gathered(columns, count).unbind(dim=1)
-        return Batch(self.ranks.gathered(share.images, count), labels, domains, rows)
+        return (loader.whole(share, step) for step, share in enumerate(loader.batches(start, stop), start))
 
     def own(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows that this rank evaluates: its share, or all of them where there are fewer than ranks."""
@@ -96,9 +87,8 @@ class Session:
         """A split's images without augmentation, with their labels and source domains."""
         sources = [self.task.sources.index(d) if d in self.task.sources else -1 for d in self.manifest.domains]
         for images, rows in self.images(split):
-            labels = torch.from_numpy(self.manifest.labels[rows]).to(self.device)
-            domains = torch.tensor(sources)[torch.from_numpy(self.manifest.domain_ids[rows])].to(self.device)
-            yield Batch(images, labels, domains, torch.from_numpy(rows).to(self.device))
+            domains = np.array(sources, dtype=np.int64)[self.manifest.domain_ids[rows]]
+            yield Batch.from_host(images, self.manifest.labels[rows], domains, rows)
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Row ids of a split: of the source domains for "train" and "val", of all domains for "test"."""

@@ -155,6 +155,19 @@ def test_shards_together_are_the_whole(dataset: Dataset, world: int) -> None:
         assert torch.equal(torch.cat([getattr(shard, name) for shard in shards]), getattr(whole, name)), name
 
 
+def test_the_whole_of_shards_is_known_on_the_host(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the meta device there are no values: the sampler knows the rows that the other ranks have loaded."""
+    manifest = dataset()
+    expected = loader(manifest).batch(5)
+    monkeypatch.setattr(Ranks, "gathered", lambda self, rows, count: expected.images.to("meta"))
+    ranked = loader(manifest, rank=1, world=3)
+    whole = ranked.whole(ranked.batch(5), 5)
+    assert whole.rows.device.type == "meta"
+    np.testing.assert_array_equal(whole.host_labels, expected.labels)
+    np.testing.assert_array_equal(whole.host_domains, expected.domains)
+    assert [len(whole.of(domain)) for domain in (0, 1)] == [BATCH, BATCH]
+
+
 def test_batch_that_cannot_be_shared_out(dataset: Dataset) -> None:
     with pytest.raises(ConfigError, match=r"run\.ranks to be at most the 12 images of a step, but got 13\. Use run"):
         loader(dataset(), world=13)

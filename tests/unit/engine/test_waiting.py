@@ -140,11 +140,22 @@ def test_a_look_at_every_step_on_a_cpu_and_seldom_on_a_gpu() -> None:
 
 def test_samples_are_chosen_by_the_copy_on_the_host() -> None:
     """On the meta device there are no values to look at: only the copy says which samples are of a domain."""
-    here = np.array([0, 1, 0, 2, 1, 2, 0, 0])
-    tensors = [torch.empty(8, 3, 4, 4, device="meta"), *(torch.empty(8, device="meta") for _ in range(3))]
-    batch = Batch(*tensors, domains_here=here)
+    domains, labels = np.array([0, 1, 0, 2, 1, 2, 0, 0]), np.arange(8) + 10
+    batch = Batch.from_host(torch.empty(8, 3, 4, 4, device="meta"), labels, domains, np.arange(8))
     assert [len(batch.of(domain)) for domain in range(3)] == [4, 2, 2]
     assert batch.of(0, 2).images.shape == (6, 3, 4, 4)
     first, second = batch.split(2)
-    assert np.array_equal(first.domains_here, [0, 1, 0, 2])
-    assert np.array_equal(second.domains_here, [1, 2, 0, 0])
+    assert np.array_equal(first.host_domains, [0, 1, 0, 2])
+    assert np.array_equal(second.host_domains, [1, 2, 0, 0])
+    assert np.array_equal(second.host_labels, [14, 15, 16, 17])
+    assert np.array_equal(second.of(0).host_labels, [16, 17])
+
+
+def test_a_batch_from_elsewhere_is_asked_once_for_its_labels_and_domains() -> None:
+    with other_device() as device:
+        columns = (torch.tensor(values, device=device) for values in ([3, 4, 5], [0, 1, 0], [7, 8, 9]))
+        batch = Batch(torch.rand(3, 3, 4, 4, device=device), *columns)
+        parts = [batch.of(0), batch.of(1), *batch.split(1)]
+        assert [part.host_labels.tolist() for part in parts] == [[3, 5], [4], [3, 4, 5]]
+        assert waited == ["_to_copy", "_to_copy"]
+        assert parts[0].labels.tolist() == [3, 5]
