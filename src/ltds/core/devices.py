@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on the device; to CUDA through pinned memory, so that copying overlaps with computing.
+    """The tensor on the device; from the host to CUDA through pinned memory: the host does not wait for such a copy.
 
     Only there: Apple's GPUs may read the source of a copy that does not wait when its memory holds something else.
     """
-    if device.type == "cuda":
+    if device.type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 

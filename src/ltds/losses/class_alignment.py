@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from ltds.core.devices import to_device
 
 
 def class_alignment_loss(
@@ -14,17 +15,19 @@ def class_alignment_loss(
 
     p_c and q_c are softmaxes, at the temperature, of the mean logits of class c in one domain and in the other:
     logits (N,C) with labels (N,), other_logits (M,C) with other_labels (M,). A class that one of them lacks adds 0, but
-    the divisor stays C (Dou et al., NeurIPS 2019).
+    the divisor stays C (Dou et al., NeurIPS 2019). Give labels on the CPU: for those on a GPU the host has to wait.
     """
-    mean, present = _class_means(logits, labels)
-    other_mean, other_present = _class_means(other_logits, other_labels)
+    counts, other_counts = (y.cpu().bincount(minlength=logits.shape[1]) for y in (labels, other_labels))
+    in_both = (counts.minimum(other_counts) > 0).nonzero()[:, 0]
+    mean = _class_means(logits, labels, counts)
+    other_mean = _class_means(other_logits, other_labels, other_counts)
     log_p, log_q = (F.log_softmax(m / temperature, dim=1) for m in (mean, other_mean))
     half_symmetric = 0.5 * ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(1)
-    return half_symmetric[present & other_present].sum() / len(mean)
+    return half_symmetric[to_device(in_both, mean.device)].sum() / len(mean)
 
 
-def _class_means(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """(C,C) mean logits of the samples of each class, and (C,) whether it has any."""
-    count = torch.bincount(labels, minlength=logits.shape[1])
-    total = logits.new_zeros(len(count), logits.shape[1]).index_add(0, labels, logits)
-    return total / count.clamp_min(1)[:, None], count > 0
+def _class_means(logits: Tensor, labels: Tensor, counts: Tensor) -> Tensor:
+    """(C,C) mean logits of the samples of each class: counts (C,) says how many it has."""
+    labels, counts = (to_device(x, logits.device) for x in (labels, counts))
+    total = logits.new_zeros(len(counts), logits.shape[1]).index_add(0, labels, logits)
+    return total / counts.clamp_min(1)[:, None]

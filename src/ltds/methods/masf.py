@@ -97,11 +97,10 @@ class Masf(Method):
         features = self.forward_domains([b.images for b in batches], f)
         if self.config.alignment:
             logits = [call_with(self.classifier, submodule_weights(fast, "classifier"), x) for x in features]
+            host_labels = [torch.from_numpy(b.host_labels) for b in batches]
             pairs = [
-                class_alignment_loss(
-                    logits[held_out], batches[held_out].labels, z, b.labels, temperature=self.config.temperature
-                )
-                for domain, (z, b) in enumerate(zip(logits, batches, strict=True))
+                class_alignment_loss(logits[held_out], host_labels[held_out], z, y, temperature=self.config.temperature)
+                for domain, (z, y) in enumerate(zip(logits, host_labels, strict=True))
                 if domain != held_out
             ]
             terms["alignment"] = torch.stack(pairs).mean()
