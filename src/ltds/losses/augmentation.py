@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ltds.core.devices import to_device
 from ltds.losses.kernels.quadratic import full_quadratic
 
 StrengthSchedule = Literal["ramp", "constant"]
@@ -39,12 +40,13 @@ def augmentation_loss(
     """(N,) L_aug of each sample: cross-entropy of `augmented_logits`, calibrated with `log_n`, (N,C) or (C,), if given.
 
     Eq. (8), the bound of Eq. (6). Reading: Eq. (8) prints w_y^T f in the denominator, where w_c^T f is meant; the bias,
-    left out there for simplicity, is used; adding log n_c to the biases leaves the bound exact.
+    left out there for simplicity, is used; adding log n_c to the biases leaves the bound exact. labels may be on the
+    CPU, as for `augmented_logits`.
     """
     augmented = augmented_logits(logits, labels, weight, sigma, strength, true_weight=true_weight)
     if log_n is not None:
         augmented = augmented + log_n
-    return F.cross_entropy(augmented, labels, reduction="none")
+    return F.cross_entropy(augmented, to_device(labels, logits.device), reduction="none")
 
 
 def augmented_logits(
@@ -60,7 +62,8 @@ def augmented_logits(
 
     logits W f + b (N,C); labels y (N,); weight W (C,D); sigma Sigma' (C,D) diagonal or (C,D,D), a constant.
     The gradient flows through every w. `true_weight` (C,D) gives w_y where it differs from W (in the released
-    meta-test w_c are the slow and w_y the fast weights).
+    meta-test w_c are the slow and w_y the fast weights). With a full covariance give labels on the CPU: for those
+    on a GPU the host has to wait.
     """
     true_weight = weight if true_weight is None else true_weight
     with torch.autocast(weight.device.type, enabled=False):  # the expansion below is inaccurate in half precision
@@ -71,6 +74,7 @@ def augmented_logits(
 
 def _diagonal_quadratic(weight: Tensor, true_weight: Tensor, sigma: Tensor, labels: Tensor) -> Tensor:
     """(N,C) sum_a S_a (w_ca - w_ya)^2 = S.(w_c^2) - 2 (S w_y).w_c + S.(w_y^2), S = diag Sigma'_y: no (N,C,D) tensor."""
+    labels = to_device(labels, sigma.device)
     variance, true = sigma[labels], true_weight[labels]
     constant = (variance * true.square()).sum(1, keepdim=True)
     return variance @ weight.square().T - 2 * (variance * true) @ weight.T + constant

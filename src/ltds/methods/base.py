@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -26,6 +27,12 @@ def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> T
 def labels_and_domains(batches: Sequence[Batch]) -> tuple[Tensor, Tensor]:
     """(N,) the labels and (N,) the source domains of these batches, one batch after the other."""
     return torch.cat([b.labels for b in batches]), torch.cat([b.domains for b in batches])
+
+
+def host_labels_and_domains(batches: Sequence[Batch]) -> tuple[Tensor, Tensor]:
+    """The same on the CPU: looking at them there does not make the host wait for a GPU."""
+    labels, domains = (np.concatenate(x) for x in zip(*((b.host_labels, b.host_domains) for b in batches), strict=True))
+    return torch.from_numpy(labels), torch.from_numpy(domains)
 
 
 @dataclass(frozen=True)

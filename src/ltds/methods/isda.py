@@ -11,7 +11,7 @@ from ltds.core.config import Settings
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.augmentation import augmented_logits, strength_at
 from ltds.losses.criteria import Criterion, CriterionSettings, criterion_field
-from ltds.methods.base import Method, labels_and_domains
+from ltds.methods.base import Method, host_labels_and_domains, labels_and_domains
 from ltds.methods.problem import Problem
 from ltds.stats.covariance import OnlineCovariance
 
@@ -46,12 +46,13 @@ class Isda(Method):
         batches = self.by_domain(batch)
         features = torch.cat(self.forward_domains([b.images for b in batches]))
         labels, domains = labels_and_domains(batches)
-        covariance = self.covariance.updated(features, labels)  # the loss uses this batch too, as in the original
+        host_labels, _ = host_labels_and_domains(batches)
+        covariance = self.covariance.updated(features, host_labels)  # the loss uses this batch too, as in the original
         epochs = clock.total / clock.steps_per_epoch
         strength = strength_at(clock.epoch, start=0.0, end=epochs, peak=self.config.strength)
         assert strength is not None
         logits, weight = self.classifier(features), self.classifier.weight
-        augmented = augmented_logits(logits, labels, weight, covariance.sigma, strength)
+        augmented = augmented_logits(logits, host_labels, weight, covariance.sigma, strength)
         total = self.criterion(augmented, labels, domains, clock.generator("criterion")).mean()
         self.covariance.commit(covariance)
         return StepLoss(total=total, terms={"augmented": total.detach()})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+from ltds.core.devices import to_device
 
 
 @dataclass(frozen=True)
@@ -36,20 +39,24 @@ class CovarianceEstimate:
         return self.sigma.dim() == 3
 
     def updated(self, features: Tensor, labels: Tensor) -> CovarianceEstimate:
-        """The estimate after a batch: features (N,D), detached here; labels (N,)."""
+        """The estimate after a batch: features (N,D), detached here; labels (N,).
+
+        With a full covariance give labels on the CPU: for those on a GPU the host has to wait.
+        """
         return self.merged(self.partial_sums(features, labels))
 
     @torch.no_grad()
     def partial_sums(self, features: Tensor, labels: Tensor) -> PartialSums:
         """What a batch, or a shard of one, adds: distances from the means before it, summed per class."""
+        host_labels, labels = labels, to_device(labels, self.mean.device)
         distance = features.detach().to(self.mean.dtype) - self.mean[labels]
         count = torch.zeros_like(self.count).index_add_(0, labels, torch.ones_like(labels, dtype=self.count.dtype))
         first = torch.zeros_like(self.mean).index_add_(0, labels, distance)
         second = torch.zeros_like(self.sigma)
         if not self.is_full:
             return PartialSums(count, first, second.index_add_(0, labels, distance.square()))
-        for c in labels.unique():  # type: ignore[no-untyped-call]  # one product per class: no (N,D,D) tensor
-            of_class = distance[labels == c]
+        for c, samples in _samples_by_class(host_labels, distance.device):  # a product for each: no (N,D,D) tensor
+            of_class = distance[samples]
             second[c] = of_class.T @ of_class
         return PartialSums(count, first, second)
 
@@ -72,6 +79,14 @@ class CovarianceEstimate:
             sigma = self.sigma.mul(1 - sums.count[:, None] * share).addcmul_(sums.second, share)
             sigma.addcmul_(shift, shift, value=-1).clamp_min_(0)  # rounding may leave -1e-9
         return CovarianceEstimate(total, self.mean + shift, sigma)
+
+
+def _samples_by_class(labels: Tensor, device: torch.device) -> Iterator[tuple[int, Tensor]]:
+    """Each class of these labels (N,), in ascending order, and on the device the positions of its samples."""
+    labels = labels.cpu()
+    classes, counts = labels.unique(return_counts=True)  # type: ignore[no-untyped-call]
+    order = to_device(labels.argsort(stable=True), device)
+    yield from zip(classes.tolist(), torch.split(order, counts.tolist()), strict=True)
 
 
 class OnlineCovariance(nn.Module):

@@ -7,16 +7,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ltds.core.devices import to_device
+
 
 def full_quadratic(weight: Tensor, true_weight: Tensor, sigma: Tensor, labels: Tensor) -> Tensor:
-    """(N,C) (w_c - v_y)^T Sigma_y (w_c - v_y): weight w (C,D), true_weight v (C,D), sigma (C,D,D), labels y (N,)."""
-    classes, row = labels.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    """(N,C) (w_c - v_y)^T Sigma_y (w_c - v_y): weight w (C,D), true_weight v (C,D), sigma (C,D,D), labels y (N,).
+
+    Give labels on the CPU: for those on a GPU the host has to wait.
+    """
+    classes, row = labels.cpu().unique(return_inverse=True)  # type: ignore[no-untyped-call]
     quadratic: Tensor = _FullQuadratic.apply(weight, true_weight, sigma, classes)  # type: ignore[no-untyped-call]
-    return quadratic[row]
+    return quadratic[to_device(row, quadratic.device)]
 
 
 class _FullQuadratic(torch.autograd.Function):
-    """(U,C) (w_c - v_u)^T Sigma_u (w_c - v_u) for classes u (U,); keeps no (U,C,D) tensor for the backward pass."""
+    """(U,C) (w_c - v_u)^T Sigma_u (w_c - v_u) for classes u (U,), on the CPU; keeps no (U,C,D) tensor for backward."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, true_weight: Tensor, sigma: Tensor, classes: Tensor) -> Tensor:
