@@ -15,11 +15,12 @@ have a gradient to the backbone), and r of the other C - b, drawn without replac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from ltds.core.devices import widest_float
+from ltds.core.devices import to_device, widest_float
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class ClassSample:
     classes: Tensor
     certain: int
     total: int
+
+    @cached_property
+    def host_classes(self) -> Tensor:
+        """(M,) the classes on the CPU."""
+        return self.classes.cpu()
 
     @property
     def drawn(self) -> Tensor:
@@ -61,16 +67,22 @@ class ClassSample:
         return values.masked_fill_(self.drawn, of_drawn)
 
 
-def draw_classes(batch: Tensor, total: int, size: int, generator: torch.Generator) -> ClassSample | None:
+def draw_classes(
+    batch: Tensor, total: int, size: int, generator: torch.Generator, device: torch.device | None = None
+) -> ClassSample | None:
     """A sample of `size` classes out of `total`, or None if it would be all: batch, labels of any shape.
 
     If the batch has many classes the sample is larger: at least half of `size`, and at least two, are drawn, because
     few classes that stand for many make a noisy estimate. Draws are made on the CPU: the same on every device.
+    `device`: of the sample, if not that of `batch`. Give `batch` on the CPU: for labels on a GPU the host has to wait.
     """
-    in_batch = torch.zeros(total, dtype=torch.bool, device=batch.device).index_fill_(0, batch.flatten(), True)
+    in_batch = torch.zeros(total, dtype=torch.bool).index_fill_(0, batch.flatten().cpu(), True)
     certain, others = in_batch.nonzero()[:, 0], (~in_batch).nonzero()[:, 0]
     count = max(size - len(certain), (size + 1) // 2, 2)
     if count >= len(others):
         return None
-    chosen = torch.randperm(len(others), generator=generator)[:count].sort().values.to(others.device)
-    return ClassSample(torch.cat([certain, others[chosen]]), len(certain), total)
+    chosen = torch.randperm(len(others), generator=generator)[:count].sort().values
+    classes = torch.cat([certain, others[chosen]])
+    sample = ClassSample(to_device(classes, device or batch.device), len(certain), total)
+    vars(sample)["host_classes"] = classes  # as the cached property would
+    return sample

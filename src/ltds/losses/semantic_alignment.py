@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ltds.core.devices import to_device
 from ltds.losses.class_sample import ClassSample
 from ltds.losses.kernels.choice import in_range, uses_fused
 from ltds.losses.kernels.contrast import fused_contrast
@@ -89,7 +90,8 @@ def semantic_alignment_loss(
     L_S2S = mean_{m != n} L_s2s(s^m, s^n) + mean_n L_s2s(s^n, s), each of Eq. (4). A single domain has only the second
     term. `negatives="released"` repeats the released code: for m before n the cross negatives count twice, in place of
     the intra-domain ones. `to_semantics=False` leaves the second term out, as that code does. `projected` (T,C) marks
-    the rows that are not copies of s: the fused way computes products with copies once, and no gradient for them.
+    the rows that are not copies of s: the fused way computes products with copies once, and no gradient for them. Give
+    it on the CPU: for one on a GPU the host has to wait.
     `sample`: the classes of the rows, where they are not all.
     """
     directions = Directions.pairs(tables.shape[0], released=negatives == "released", to_semantics=to_semantics)
@@ -115,7 +117,7 @@ def weighted_contrast(
     with torch.autocast(tables.device.type, enabled=False):
         losses = _contrast(tables, semantics, directions, margin, temperature, sample)
         losses = (losses if sample is None else losses * sample.anchor_weights.to(losses)).mean(-1)
-    return (losses * directions.weight.to(losses)).sum()
+    return (losses * to_device(directions.weight.to(losses.dtype), losses.device)).sum()
 
 
 def _contrast(
@@ -138,7 +140,9 @@ def _contrast(
     positive = scaled.diagonal(dim1=-2, dim2=-1) - margin / temperature
     if not directions.has_pairs:  # the domain itself is a source of negatives only, not a target
         log_sums, positive = log_sums[:, 1:], positive[:, 1:]
-    log_cross, log_intra = (torch.log(m).to(tables)[..., None] for m in (directions.cross, directions.intra))
+    log_cross, log_intra = (
+        to_device(torch.log(m).to(tables.dtype), tables.device)[..., None] for m in (directions.cross, directions.intra)
+    )
     terms = torch.stack([positive, log_sums + log_cross, (intra + log_intra).expand_as(positive)])
     return terms.logsumexp(0) - positive
 

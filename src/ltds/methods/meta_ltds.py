@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from ltds.core.devices import to_device
 from ltds.core.errors import ConfigError
 from ltds.core.types import Batch, Clock, StepLoss
 from ltds.losses.class_sample import ClassSample, draw_classes
@@ -18,7 +19,7 @@ from ltds.losses.criteria import Criterion, CriterionSettings
 from ltds.losses.semantic_alignment import semantic_alignment_loss
 from ltds.losses.semantic_to_visual import semantic_to_visual_loss
 from ltds.losses.visual_to_semantic import visual_to_semantic_loss
-from ltds.methods.base import Method, labels_and_domains, weighted_sum
+from ltds.methods.base import Method, host_labels_and_domains, labels_and_domains, weighted_sum
 from ltds.methods.meta_ltds_augmentation import GuidedAugmentation
 from ltds.methods.meta_ltds_config import MetaLtdsConfig
 from ltds.methods.meta_ltds_outputs import ModelFunctions, Outputs
@@ -82,7 +83,7 @@ class MetaLtds(Method):
 
         net = self._functions()
         outputs = self._forward(net, batch, train)  # lines 4 to 10
-        prototypes = self.prototypes.blended(outputs.features, outputs.labels, outputs.domains)
+        prototypes = self.prototypes.blended(outputs.features, outputs.host_labels, outputs.host_domains)
         terms, covariance, sigma = self._meta_train(outputs, net, prototypes, strength, train, clock)
         weights = {"cls": 1.0, "z2s": w.z2s, "s2s": w.s2s, "s2z": w.s2z, "aug": w.augmentation}
         total = weighted_sum(terms, weights) * (len(train) if self.config.sum_domains else 1)
@@ -119,7 +120,7 @@ class MetaLtds(Method):
         if w.z2s:
             terms["z2s"] = self._visual_to_semantic(outputs, self.semantics.vectors)
         if w.s2s or w.s2z:
-            sample = self._sample(outputs.labels, clock)
+            sample = self._sample(outputs.host_labels, clock)
             selected = self.semantics.select(prototypes, sample)
             tables = completed_prototypes(selected, self.semantics.vectors_of(sample), net.e)
             if w.s2s:
@@ -200,8 +201,8 @@ class MetaLtds(Method):
         per_batch = self.forward_domains([b.images for b in batches], net.f)
         features = torch.cat(per_batch)
         projected = torch.cat([net.e(x) for x in per_batch]) if self.config.weights.z2s else features
-        labels, origins = labels_and_domains(batches)
-        return Outputs(features, net.h(features), projected, labels, origins)
+        columns = (*labels_and_domains(batches), *host_labels_and_domains(batches))
+        return Outputs(features, net.h(features), projected, *columns)
 
     def _classify(self, outputs: Outputs, generator: torch.Generator) -> Tensor:
         """L_Cls, the mean of Eq. (2) or of another criterion."""
@@ -220,21 +221,22 @@ class MetaLtds(Method):
             temperature=self.config.temperature,
         ).mean()
 
-    def _sample(self, labels: Tensor, clock: Clock) -> ClassSample | None:
+    def _sample(self, host_labels: Tensor, clock: Clock) -> ClassSample | None:
         """The rows of s that stand for all in L_S2S and L_S2Z; None: all of them."""
         rows = len(self.semantics.classes)
         size = self.config.contrasted(rows)
         if size == rows:
             return None
-        return draw_classes(self.semantics.row[labels], rows, size, clock.generator("contrast"))
+        batch, device = self.semantics.host_row[host_labels], self.semantics.vectors.device
+        return draw_classes(batch, rows, size, clock.generator("contrast"), device)
 
     def _align(
         self, tables: Tensor, projected: Tensor, drawn: Sequence[int], sample: ClassSample | None = None
     ) -> Tensor:
         """L_S2S, Eq. (4). The mistake in the released code depends on which domain of a pair was drawn first."""
         if self.config.s2s_negatives == "released" and not self.config.single_prototype:
-            order = [sorted(drawn).index(d) for d in drawn]
-            tables, projected = tables[order], projected[order]
+            order = torch.tensor([sorted(drawn).index(d) for d in drawn])
+            tables, projected = tables[to_device(order, tables.device)], projected[order]
         return semantic_alignment_loss(
             tables,
             self.semantics.vectors_of(sample),

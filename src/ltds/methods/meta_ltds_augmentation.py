@@ -52,13 +52,13 @@ class GuidedAugmentation(nn.Module):
         drawn: the loss of a domain does not see the domains after it.
         """
         if self.config.covariance_order == "together":
-            covariance = self.covariance.updated(outputs.features, outputs.labels)
+            covariance = self.covariance.updated(outputs.features, outputs.host_labels)
             sigma = self.neighbour_covariance(covariance)
             return self.loss(outputs, weight, sigma, strength), covariance, sigma
         covariance, losses = self.covariance.estimate, []
         for domain in domains:
             samples = outputs.of(domain)
-            covariance = covariance.updated(samples.features, samples.labels)
+            covariance = covariance.updated(samples.features, samples.host_labels)
             losses.append(self.loss(samples, weight, self.neighbour_covariance(covariance), strength))
         return torch.stack(losses).mean(), covariance, self.neighbour_covariance(covariance)
 
@@ -73,5 +73,5 @@ class GuidedAugmentation(nn.Module):
         """The mean of L_aug, Eq. (8). `true_weight` (C,D) replaces the classifier's weight for the true class."""
         log_n = self.log_n[outputs.domains] if self.config.calibrated_augmentation else None
         return augmentation_loss(
-            outputs.logits, outputs.labels, weight, sigma, strength, log_n=log_n, true_weight=true_weight
+            outputs.logits, outputs.host_labels, weight, sigma, strength, log_n=log_n, true_weight=true_weight
         ).mean()

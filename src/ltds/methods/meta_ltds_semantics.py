@@ -18,7 +18,8 @@ from ltds.stats.prototypes import BlendedPrototypes
 class ClassSemantics(nn.Module):
     """Embeddings s of R classes: of all classes or, with `hide_open_names`, of those with training images.
 
-    Everything here is a buffer that moves with the model but is not saved, because nothing is learned.
+    Everything here is a buffer that moves with the model but is not saved, because nothing is learned. `host_classes`
+    and `host_row` stay on the CPU: looking at them there does not make the host wait for a GPU.
     """
 
     vectors: Tensor  # s (R,S), unit rows; S = 0 if no setting uses embeddings
@@ -38,6 +39,7 @@ class ClassSemantics(nn.Module):
         buffers["neighbours"] = _neighbours(config, vectors, classes, len(task.classes))
         for name, value in buffers.items():
             self.register_buffer(name, value, persistent=False)
+        self.host_classes, self.host_row = classes.clone(), row.clone()
 
     def vectors_of(self, sample: ClassSample | None) -> Tensor:
         """The rows of s that are in a sample, or all of them."""
@@ -52,7 +54,8 @@ class ClassSemantics(nn.Module):
         classes = self.classes_of(sample)
         if len(classes) == len(self.row):
             return prototypes
-        value, present = prototypes.value[:, classes], prototypes.present[:, classes]
+        host_classes = self.host_classes if sample is None else self.host_classes[sample.host_classes]
+        value, present = prototypes.value[:, classes], prototypes.present[:, host_classes]
         return replace(prototypes, value=value, present=present)
 
     def cosines(self) -> Tensor:

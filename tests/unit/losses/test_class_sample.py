@@ -101,6 +101,16 @@ def test_a_draw_has_the_batch_and_distinct_others():
     assert not torch.equal(sample.classes, later.classes)
 
 
+def test_a_sample_for_another_device_is_known_on_the_host() -> None:
+    here, there = (
+        draw_classes(torch.tensor([7, 3]), 100, 20, generator(0, "x"), torch.device(device))
+        for device in ("cpu", "meta")
+    )
+    assert there.classes.device.type == "meta"
+    assert torch.equal(there.host_classes, here.classes)
+    assert torch.equal(ClassSample(here.classes, 2, 100).host_classes, here.classes)
+
+
 @pytest.mark.parametrize(("in_batch", "size", "drawn"), [(0, 10, 10), (4, 10, 6), (8, 10, 5), (30, 10, 5), (9, 2, 2)])
 def test_a_batch_of_many_classes_is_kept_whole_and_others_are_drawn(in_batch, size, drawn):
     sample = draw_classes(torch.arange(in_batch), 100, size, generator(0, "x"))

@@ -35,7 +35,7 @@ def fused_contrast(
     Rows have unit length, so exp(cosine / tau) needs no row maximum (`in_range`).
     """
     if projected is None:
-        projected = torch.ones(tables.shape[:2], dtype=torch.bool, device=tables.device)
+        projected = torch.ones(tables.shape[:2], dtype=torch.bool)
     arguments = (tables, semantics, projected, directions, margin, temperature, sample)
     loss: Tensor = _FusedContrast.apply(*arguments)  # type: ignore[no-untyped-call]
     return loss

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ltds.core.devices import to_device
 from ltds.losses.kernels import tiles as tiling
 from ltds.losses.kernels.distinct_rows import DistinctRows
 from ltds.losses.kernels.strata import Strata
@@ -43,11 +44,13 @@ class ContrastPass:
     ) -> None:
         self.tau, self.distinct = tau, DistinctRows(tables, semantics, projected)
         self.P, self.C = self.distinct.P, self.distinct.C
-        self.strata = None if sample is None else Strata(sample, self.distinct.classes, tables.dtype)
+        classes = to_device(self.distinct.classes, tables.device)
+        self.strata = None if sample is None else Strata(sample, classes, tables.dtype)
         self.rows, member = self.distinct.rows, self.distinct.member
         self.member = member if self.strata is None else self.strata.split(member)
         self.weight, self.cross, self.intra = (
-            x.to(tables) for x in (directions.weight, directions.cross, directions.intra)
+            to_device(x.to(tables.dtype), tables.device)
+            for x in (directions.weight, directions.cross, directions.intra)
         )
         if sample is not None:
             self.weight = self.weight * sample.anchor_weights.to(tables)[:, None, None]

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ltds.core.devices import to_device
+
 
 class DistinctRows:
     """N = P + C rows: the P projected rows of all domains, then the C rows of s. Rows copied from s come once.
@@ -13,24 +15,26 @@ class DistinctRows:
     rows (N,S); classes (N,), the class of each row; member (N,T+1), which tables a row belongs to: a projected row to
     its domain, a row of s to s (the last column) and to each domain that copies it; position (T+1,C), where a class is
     among the rows of each domain and of s, -1 for nowhere.
+    classes and position are on the CPU, and `projected` should be: it decides the sizes of tensors, and the host has to
+    wait for one on a GPU.
     """
 
     def __init__(self, tables: Tensor, semantics: Tensor, projected: Tensor) -> None:
         self.T, self.C, _ = tables.shape
-        self.domain, self.label = projected.nonzero(as_tuple=True)  # of the P projected rows
-        self.P, self.copied = len(self.domain), ~projected
-        self.rows = torch.cat([tables[self.domain, self.label], semantics])
-        of_domains = F.one_hot(self.domain, self.T + 1).to(tables)
-        self.member = torch.cat([of_domains, F.pad(self.copied.T.to(tables), (0, 1), value=1.0)])
-        every = torch.arange(self.C, device=self.rows.device)
-        self.classes = torch.cat([self.label, every])
-        self.position = torch.full((self.T + 1, self.C), -1, device=self.rows.device)
-        self.position[self.domain, self.label] = torch.arange(self.P, device=self.rows.device)
+        projected = projected.cpu()
+        domain, label = projected.nonzero(as_tuple=True)  # of the P projected rows
+        self.P, self.has_copies = len(domain), len(domain) < projected.numel()
+        every = torch.arange(self.C)
+        self.classes = torch.cat([label, every])
+        self.position = torch.full((self.T + 1, self.C), -1)
+        self.position[domain, label] = torch.arange(self.P)
         self.position[-1] = every + self.P
-
-    @property
-    def has_copies(self) -> bool:
-        return bool(self.copied.any())
+        of_domains = F.one_hot(domain, self.T + 1).to(tables.dtype)
+        member = torch.cat([of_domains, F.pad((~projected).T.to(tables.dtype), (0, 1), value=1.0)])
+        self.domain, self.label, self.copied, self.member = (
+            to_device(x, tables.device) for x in (domain, label, ~projected, member)
+        )
+        self.rows = torch.cat([tables[self.domain, self.label], semantics])
 
     def by_anchor(self, values: Tensor) -> Tensor:
         """(C,T,T+1) from values of the distinct rows (N,T+1)."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
+from ltds.core.devices import to_device
 from ltds.losses.kernels.distinct_rows import DistinctRows
 
 ROWS = 512
@@ -41,7 +42,8 @@ class Tiles:
         tile.addmm_(everyone[rows], everyone[columns].T, beta=0, alpha=1 / self.tau).exp_()
         same_class = self.distinct.position[:, self.distinct.classes[rows]] - columns.start
         table, row = ((same_class >= 0) & (same_class < shape[1])).nonzero(as_tuple=True)
-        tile[row, same_class[table, row]] = 0
+        row, column = (to_device(index, tile.device) for index in (row, same_class[table, row]))
+        tile[row, column] = 0
         return tile
 
 
