@@ -27,7 +27,16 @@ DEVICE = torch.device("lazy", 0)
 HOST = torch.device("cpu")
 COPIES = {"_to_copy", "copy_"}
 # Operations whose result, or the size of whose result, the host has to know: it waits for them.
-WAITING = {"_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "_unique2", "unique_dim"}
+WAITING = {
+    "_local_scalar_dense",
+    "is_nonzero",
+    "equal",
+    "nonzero",
+    "masked_select",
+    "_unique2",
+    "unique_dim",
+    "bincount",
+}
 PREFETCHING = ("data.loading", "data.activations", "engine.predict_files", "engine.extraction", "engine.indexing")
 # A GPU takes indices from the host, too.
 MIXED = COPIES | {"index", "index_put", "index_put_", "_index_put_impl_"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,8 @@ from ltds.core.types import Batch, StepLoss
 from ltds.data.manifest import Manifest
 from ltds.engine import step_numbers
 from ltds.engine.loop import take_step, train
+from ltds.engine.restore import restore
+from ltds.engine.session import Session
 from ltds.engine.start import resume_run
 from ltds.engine.step_numbers import StepNumbers, look_every
 from other_device import other_device, waited
@@ -34,6 +36,13 @@ class Lines:
 
 
 WITHOUT_WAITING = ("agg", "bsce", "dc", "la", "isda", "equal", "remix", "mixstyle", "epi-fcr", "cumix", "daml", "crt")
+WITHOUT_WAITING += ("masf", "masf-scratch")
+FULL_ISDA = {"name": "isda", "covariance": "full"}
+WITH_PROTOTYPES: dict[str, dict[str, Any]] = {
+    **{name: {"name": name} for name in ("ltds", "ltds-paper", "ltds-hidden-names", "ltds-i", "ltds-k", "mldg")},
+    "ltds-code": {"name": "ltds-code"},
+    "a sample of the classes": {"name": "ltds", "contrast_classes": 3},
+}
 
 
 @pytest.mark.parametrize("method", WITHOUT_WAITING)
@@ -52,17 +61,49 @@ def test_no_step_waits_between_two_looks(toy: Manifest, method: str) -> None:
     assert [step for step, _, _ in lines.rows] == [1, 2, 3]
 
 
-def test_ltds_waits_only_for_the_classes_of_its_batch(toy: Manifest) -> None:
-    """Which prototypes change depends on the labels: tensors of these sizes are made on the host."""
+def waits_of_steps(session: Session, steps: Iterable[int]) -> list[list[str]]:
+    """What each of these steps waited for."""
+    numbers, found = StepNumbers(Lines(), every=100), []
+    for step in steps:
+        batch = session.batch(step)
+        waited.clear()
+        take_step(session, batch, step, numbers)
+        found.append(list(waited))
+    return found
+
+
+def test_a_full_covariance_waits_for_nothing(toy: Manifest) -> None:
     with other_device():
-        session = toy_session(toy, "ltds", run={"device": "auto"})
-        numbers = StepNumbers(Lines(), every=100)
-        for step in (0, session.steps - 1):
-            batch = session.batch(step)
-            waited.clear()
-            take_step(session, batch, step, numbers)
-            assert set(waited) <= {"_unique2", "nonzero"}
-            assert 0 < len(waited) <= 6
+        session = toy_session(toy, "isda", method=FULL_ISDA, run={"device": "auto"})
+        assert waits_of_steps(session, (0, session.steps - 1)) == [[], []]
+
+
+@pytest.mark.parametrize("many_classes", [False, True])
+@pytest.mark.parametrize("case", WITH_PROTOTYPES)
+def test_ltds_waits_once_for_the_prototypes_that_it_starts_with(
+    toy: Manifest, monkeypatch: pytest.MonkeyPatch, case: str, many_classes: bool
+) -> None:
+    """Which prototypes there are decides the sizes of tensors: the host keeps count of them."""
+    if many_classes:
+        monkeypatch.setattr("ltds.losses.kernels.choice.FUSED_FROM", 2)
+    with other_device():
+        session = toy_session(toy, method=WITH_PROTOTYPES[case], run={"device": "auto"})
+        assert waits_of_steps(session, (0, 1, session.steps - 1)) == [["_to_copy"], [], []]
+
+
+def test_ltds_waits_once_after_loading_a_checkpoint(toy: Manifest, tmp_path: Path) -> None:
+    """And goes on with the prototypes of the checkpoint, not with those from before."""
+    with other_device():
+        session = toy_session(toy, "ltds", run={"device": "auto", "checkpoint_every": 1})
+        run = recorded(session, tmp_path / "run")
+        train(session, run, stop_after=1)
+        fresh, later = (toy_session(toy, "ltds", run={"device": "auto", "checkpoint_every": 1}) for _ in range(2))
+        waits_of_steps(later, range(4))
+        for resumed in (fresh, later):
+            restore(resumed, run)
+            assert waits_of_steps(resumed, (1, 2, 3)) == [["_to_copy"], [], []]
+        states = [session.method.state_dict() for session in (fresh, later)]
+        assert all(torch.equal(value.cpu(), states[1][name].cpu()) for name, value in states[0].items())
 
 
 @pytest.mark.parametrize("every", [2, 4, 100])
