@@ -25,7 +25,7 @@ from ltds.engine.config import RunConfig
 from ltds.engine.device import choose_device
 from ltds.engine.fixed_state import layout_of
 from ltds.engine.frozen import FrozenRecord, activation_inputs, extractor_of
-from ltds.engine.identity import identity
+from ltds.engine.identity import former_identities, identity
 from ltds.engine.optim import build_optimizer
 from ltds.engine.phase_checks import checked_phases
 from ltds.engine.phases import schedule_phases
@@ -88,6 +88,7 @@ def assemble(
         frozen=frozen,
         device=device,
         identity=identity(config, manifest),
+        former_identities=former_identities(config, manifest),
         precision=precision,
         ranks=ranks,
         sharing=None if ranks.alone else BackboneSharing(ranks, method, sync_batchnorm=config.run.sync_batchnorm),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -124,10 +124,15 @@ def load_checkpoint(
     optimizer: torch.optim.Optimizer | None = None,
     identity: str | None = None,
     average: dict[str, Tensor] | None = None,
+    *,
+    former_identities: Collection[str] = (),
 ) -> TrainState:
-    """Restore a method, and an optimizer where one is given, bit for bit; averaged weights are put into `average`."""
+    """Restore a method, and an optimizer where one is given, bit for bit; averaged weights are put into `average`.
+
+    `identity`: the run that the checkpoint must belong to; `former_identities`: what earlier versions called this run.
+    """
     tensors, header = _read(file)
-    if identity is not None and header.get("identity") != identity:
+    if identity is not None and header.get("identity") not in (identity, *former_identities):
         raise CheckpointError(
             f"Expected the dataset and the settings that '{file}' was trained with, but one of them has changed since. "
             "Restore manifest.csv and config.toml, or train a new run in another folder."

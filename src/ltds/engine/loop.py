@@ -16,7 +16,7 @@ from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch, Clock
 from ltds.engine.agree import restored_in_all
 from ltds.engine.batchnorm import estimate_statistics
-from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
+from ltds.engine.checkpoint import TrainState, save_checkpoint
 from ltds.engine.features import validation_distances
 from ltds.engine.finite import require_finite_weights
 from ltds.engine.fixed_state import require_same_state
@@ -24,7 +24,7 @@ from ltds.engine.journal import Journal, SilentJournal
 from ltds.engine.optim import learning_rate, set_learning_rate
 from ltds.engine.outcome import finish, predict_split
 from ltds.engine.phases import ScheduledPhase, freeze, start_phase
-from ltds.engine.restore import restore
+from ltds.engine.restore import load_own_checkpoint, restore
 from ltds.engine.session import Session
 from ltds.engine.step_loss import checked_loss
 from ltds.engine.step_numbers import StepNumbers, look_every
@@ -97,7 +97,7 @@ def _start_phase(session: Session, run: RunDirectory, scheduled: ScheduledPhase,
     if scheduled.phase.from_best:
         before = session.phase_at(scheduled.start - 1)
         file = run.best_of(before.phase.name)
-        restored_in_all(session, lambda: load_checkpoint(file, session.method, identity=session.identity))
+        restored_in_all(session, lambda: load_own_checkpoint(session, file))
     start_phase(scheduled, session.method, session.optimizer, session.config.run.seed)
     require_same_state(session.method, session.layout, session.optimizer)
     session.average.clear()

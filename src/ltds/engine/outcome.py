@@ -11,10 +11,11 @@ from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.core.types import Batch
 from ltds.engine.agree import restored_in_all
-from ltds.engine.checkpoint import load_checkpoint, save_checkpoint
+from ltds.engine.checkpoint import save_checkpoint
 from ltds.engine.features import sample_features, store_thumbnails
 from ltds.engine.fixed_state import require_same_state
 from ltds.engine.model_record import model_record
+from ltds.engine.restore import load_own_checkpoint
 from ltds.engine.seen_images import seen_fingerprints, write_fingerprints
 from ltds.engine.session import Session
 from ltds.evaluation.predict import predict
@@ -25,9 +26,7 @@ from ltds.evaluation.table import PredictionTable
 def finish(session: Session, run: RunDirectory, progress: Progress = SILENT) -> None:
     """Predict validation and test with the best weights of the last phase, write the metrics, mark the run as done."""
     first = session.ranks.first
-    best = restored_in_all(
-        session, lambda: load_checkpoint(run.best_checkpoint, session.method, identity=session.identity)
-    )
+    best = restored_in_all(session, lambda: load_own_checkpoint(session, run.best_checkpoint))
     if session.method.fits_after_training:
         fit_after_training(session, progress)
         require_same_state(session.method, session.layout, session.optimizer)

@@ -6,6 +6,7 @@ import os
 import warnings
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from ltds.core.errors import CheckpointError, LtdsWarning
@@ -37,9 +38,20 @@ def restore(session: Session, run: RunDirectory) -> TrainState:
     return state
 
 
+def load_own_checkpoint(
+    session: Session,
+    file: Path,
+    optimizer: torch.optim.Optimizer | None = None,
+    average: dict[str, Tensor] | None = None,
+) -> TrainState:
+    """As `load_checkpoint`, of a checkpoint that must belong to the session's run."""
+    former = session.former_identities
+    return load_checkpoint(file, session.method, optimizer, session.identity, average, former_identities=former)
+
+
 def _load(session: Session, file: Path) -> TrainState:
     average: dict[str, Tensor] = {}
-    state = load_checkpoint(file, session.method, session.optimizer, session.identity, average)
+    state = load_own_checkpoint(session, file, session.optimizer, average)
     session.average.tensors = average
     if state.step > session.steps:
         raise CheckpointError(

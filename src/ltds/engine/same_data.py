@@ -13,9 +13,11 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.identity import file_checksums
 from ltds.engine.semantics import semantics_checksum
+from ltds.nn.backbones import pretrained_folder
 
 CONTENT_KEY = "content"  # in environment.json
-_FILES = {"features": "data.features", "weights": "backbone.weights"}  # names here, settings in environment.json
+# Names here, settings in environment.json.
+_FILES = {"features": "data.features", "weights": "backbone.weights", "folder": "backbone.name"}
 
 
 def image_content(config: RunConfig, manifest: Manifest) -> str | None:
@@ -81,5 +83,6 @@ def _wording(name: str, config: RunConfig, manifest: Manifest) -> tuple[str, str
         "semantics": ("class embeddings", f"those of '{config.semantics.table or manifest.root}' have changed since"),
         "features": ("features", f"'{config.data.features}' holds others now"),
         "weights": ("pretrained weights", f"'{config.backbone.weights}' holds others now"),
+        "folder": ("pretrained weights", f"'{pretrained_folder(config.backbone)}' holds others now, or none"),
     }
     return wordings[name]

@@ -48,6 +48,7 @@ class Session:
     frozen: FrozenRecord | None  # the network between images and inputs, where there is one
     device: torch.device
     identity: str  # hash of dataset, class embeddings and settings: what a checkpoint belongs to
+    former_identities: tuple[str, ...] = ()  # the same in checkpoints of earlier versions
     precision: Precision = "float32"  # in which backbones compute
     ranks: Ranks = ALONE  # the processes that train together
     sharing: BackboneSharing | None = None  # how they share the backbones' work; None: this process is alone

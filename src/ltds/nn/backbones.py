@@ -108,6 +108,13 @@ def has_random_weights(settings: BackboneSettings) -> bool:
     return known and not settings.weights
 
 
+def pretrained_folder(settings: BackboneSettings) -> Path | None:
+    """The folder that the network takes its weights from: that of hf:FOLDER, unless other weights are named."""
+    if library_of(settings.name) != "hf" or settings.weights:
+        return None
+    return Path(settings.name.partition(":")[2])
+
+
 def least_numbers(settings: BackboneSettings, input_dim: int | None = None, stages: int = 4) -> int:
     """How many numbers the weights have at least, of the first stages or of all; 0 where that is not known.
 
@@ -128,7 +135,7 @@ def _made(settings: BackboneSettings, pretrained: bool) -> object:
     if library == "torchvision":
         return build_torchvision(name)
     if library == "hf":
-        return build_hugging_face(settings.architecture, Path(name) if pretrained and not settings.weights else None)
+        return build_hugging_face(settings.architecture, pretrained_folder(settings) if pretrained else None)
     make: Callable[..., object] = find_or_import("backbone", settings.name, BACKBONES)
     return make(settings) if settings.name in BACKBONES else _made_by_user(settings.name, make, pretrained)
 

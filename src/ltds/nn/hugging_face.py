@@ -42,6 +42,12 @@ def read_architecture(folder: Path) -> str:
     return json.dumps({"config": config, "mean": list(mean), "std": list(std)}, sort_keys=True)
 
 
+def weights_file(folder: Path) -> Path | None:
+    """The file of weights in the folder; None without one: then `build_hugging_face` leaves the weights random."""
+    file = folder / WEIGHTS
+    return file if file.is_file() else None
+
+
 def build_hugging_face(architecture: str, folder: Path | None) -> LibraryNetwork:
     """The network that `read_architecture` described, with the weights in the folder, or random ones without one."""
     transformers = imported("transformers", "hf:FOLDER")
@@ -125,7 +131,7 @@ def _refuse_parts(content: Any) -> None:
 
 def _load(model: nn.Module, folder: Path) -> None:
     """The weights in the folder; those of a head that features do not need are left out."""
-    if not (folder / WEIGHTS).is_file():
+    if weights_file(folder) is None:
         others = sorted(file.name for file in folder.glob("*.bin"))
         if others:
             raise CheckpointError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from ltds.core import files
 from ltds.core.added import ADDED
 from ltds.core.files import sha256
 from ltds.data.manifest import Manifest
-from ltds.engine.config import resolve
-from ltds.engine.identity import identity
+from ltds.engine import identity as identities
+from ltds.engine.config import RunConfig, resolve
+from ltds.engine.identity import RANDOM, file_checksums, former_identities, identity
 from ltds.engine.semantics import semantics_checksum
 from ltds.nn.small import TinyNet
 
@@ -36,6 +38,51 @@ def test_pretrained_weights_count_by_their_content(toy: Manifest, tmp_path: Path
     assert of(toy, "") != before
     save_file(TinyNet().state_dict(), file)
     assert of(toy, str(file)) != before, "other weights under the same name"
+
+
+def on_folder(toy: Manifest, folder: Path, weights: str = "") -> RunConfig:
+    """A run on hf:FOLDER; nothing but the weights is read from the folder, because the network is described."""
+    network = {"name": f"hf:{folder}", "architecture": '{"config": {}}', "weights": weights}
+    return resolve({"data": {"root": str(toy.root), "size": 16}, "backbone": network})
+
+
+def test_a_folder_counts_by_its_weights(toy: Manifest, tmp_path: Path) -> None:
+    folder, moved = tmp_path / "vit", tmp_path / "elsewhere" / "net"
+    folder.mkdir()
+    file = folder / "model.safetensors"
+    file.write_bytes(b"weights")
+    before = identity(on_folder(toy, folder), toy)
+    shutil.copytree(folder, moved)
+    assert identity(on_folder(toy, moved), toy) == before, "the same weights in another place"
+    file.write_bytes(b"others!")
+    assert identity(on_folder(toy, folder), toy) != before, "other weights in the same folder"
+    file.unlink()
+    assert identity(on_folder(toy, folder), toy) != before
+    assert file_checksums(on_folder(toy, folder)) == {"backbone.name": RANDOM}
+
+
+def test_a_folder_whose_weights_are_not_loaded_does_not_count(toy: Manifest, tmp_path: Path) -> None:
+    weights = tmp_path / "mine.safetensors"
+    weights.write_bytes(b"mine")
+    found = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_text(name)
+        config = on_folder(toy, tmp_path / name, str(weights))
+        assert file_checksums(config) == {"backbone.weights": sha256(weights)}
+        found.append(identity(config, toy))
+    assert found[0] == found[1]
+
+
+def test_earlier_versions_took_a_folder_by_its_path(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = on_folder(toy, tmp_path)
+    former = former_identities(config, toy)
+    monkeypatch.setattr(identities, "library_of", lambda name: None)  # as if hf: were nothing special
+    assert former == (identity(config, toy),)
+    assert former != (identity(on_folder(toy, tmp_path / "moved"), toy),)
+    assert former_identities(config, toy) == (), "of other networks nothing has changed"
 
 
 def test_ranks_are_no_part_of_it(toy: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -17,12 +19,16 @@ import ltds
 from ltds.core.config import parse
 from ltds.core.errors import CheckpointError, ConfigError, LtdsWarning
 from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
+from ltds.core.runs import RunDirectory
 from ltds.core.trust import modules_named
 from ltds.data.manifest import Manifest
+from ltds.engine.loop import train
+from ltds.engine.start import resume_run
 from ltds.nn.backbones import BackboneSettings, build_backbone
 from ltds.nn.feature_dim import feature_dim_of
 from ltds.nn.frozen import FrozenNetwork, require_weights
 from ltds.nn.hugging_face import build_hugging_face
+from toy import forget, recorded, toy_session
 
 VIT = {
     "hidden_size": 16,
@@ -185,6 +191,51 @@ class Small(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         output: Tensor = self.head(self.body(images))
         return output
+
+
+def stopped_run(toy: Manifest, folder: Path, path: Path, *, earlier: bool) -> RunDirectory:
+    """A run on a folder that was stopped at its first checkpoint. `earlier`: by a version that looked at no weights."""
+    session = toy_session(toy, backbone={"name": f"hf:{folder}"})
+    if earlier:
+        session = replace(session, identity=session.former_identities[0])
+    run = recorded(session, path)
+    train(session, run, stop_after=2)
+    if earlier:
+        forget(run, "files")
+    return run
+
+
+def test_a_run_goes_on_with_the_weights_that_the_folder_had(folder: Path, toy: Manifest, tmp_path: Path) -> None:
+    used = shutil.copytree(folder, tmp_path / "vit")
+    file = used / "model.safetensors"
+    weights = file.read_bytes()
+    run = stopped_run(toy, used, tmp_path / "run", earlier=False)
+    refused = r"Expected the pretrained weights that '.*run' was started with, but '.*vit' holds others now, or none"
+    file.write_bytes(bytes([*weights[:-1], weights[-1] ^ 1]))
+    with pytest.raises(CheckpointError, match=refused):
+        resume_run(run)
+    file.unlink()
+    with pytest.warns(LtdsWarning, match="random weights"), pytest.raises(CheckpointError, match=refused):
+        resume_run(run)
+    file.write_bytes(weights)
+    resume_run(run)
+    assert run.done
+
+
+@pytest.mark.filterwarnings("ignore:.*random weights")
+def test_a_run_of_an_earlier_version_goes_on_without_that_comparison(
+    folder: Path, toy: Manifest, tmp_path: Path
+) -> None:
+    """All weights are in its checkpoint by then; nobody knows which ones the folder had."""
+    used = shutil.copytree(folder, tmp_path / "vit")
+    run = stopped_run(toy, used, tmp_path / "run", earlier=True)
+    shutil.rmtree(used)
+    resume_run(run)
+    assert run.done
+    image = toy.root / toy.paths[0]
+    wanted = stopped_run(toy, folder, tmp_path / "whole", earlier=False)
+    resume_run(wanted)
+    assert (ltds.load_model(run.path).logits([image]) == ltds.load_model(wanted.path).logits([image])).all()
 
 
 @pytest.fixture
