@@ -59,11 +59,9 @@ def facts(run: Run, row: str) -> dict[str, Any]:
 
 def settings_of(run: Run) -> dict[str, Any]:
     """What decides the run, except its method, held-out domain, seed and where its files are."""
+    without = dict.fromkeys(("data.features", "semantics.table", "backbone.weights"), "")
     settings = run.settings()
-    for name in ("data.features", "semantics.table", "backbone.weights"):
-        used = settings.get(name)
-        settings[name] = used.name if isinstance(used, UsedFile) else ""
-    return settings
+    return without | {name: used.name if isinstance(used, UsedFile) else used for name, used in settings.items()}
 
 
 def variants_of(folder: Path) -> dict[str, str]:

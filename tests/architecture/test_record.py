@@ -56,10 +56,11 @@ def test_the_checksum_of_features_is_the_one_that_the_run_recorded(tmp_path: Pat
 
 def test_settings_name_files_without_their_folder() -> None:
     """As the records of before, which newer runs are compared with."""
-    config = {"data": {"features": "/x/f.npz"}, "backbone": {"weights": "/y/w.pth"}, "run": {}}
+    backbone = {"name": "hf:/z/vit", "weights": "/y/w.pth"}
+    config = {"data": {"features": "/x/f.npz"}, "backbone": backbone, "run": {}}
     environment = {"files": {"data.features": "1", "backbone.weights": "2"}}
     settings = RECORD.settings_of(RECORD.Run(None, "agg", 0, None, config, None, environment))
-    names = {"data.features": "f.npz", "backbone.weights": "w.pth", "semantics.table": ""}
+    names = {"data.features": "f.npz", "backbone.weights": "w.pth", "semantics.table": "", "backbone.name": "hf:vit"}
     assert settings.items() >= names.items()
 
 

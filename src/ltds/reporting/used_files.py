@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 EMBEDDINGS = "semantics.table"
+FOLDER = "hf:"  # how a network that is named by its folder begins
 DIGITS = 6  # of a checksum, as a reader sees it
 
 
@@ -37,6 +38,10 @@ def used_files(settings: Mapping[str, Any], environment: Mapping[str, Any]) -> d
         for key in ("data.features", "backbone.weights")
         if settings.get(key)
     }
+    network = str(settings.get("backbone.name") or "")
+    if network.startswith(FOLDER):
+        folder = Path(network.removeprefix(FOLDER)).name
+        found["backbone.name"] = _used(f"{FOLDER}{folder}", str(checksums.get("backbone.name") or ""))
     table, checksum = str(settings.get(EMBEDDINGS) or ""), str(environment.get("semantics") or "")
     if table or checksum:
         other = bool(table) and Path(table).absolute() != _attributes(str(settings.get("data.root", "")))

@@ -67,6 +67,18 @@ def test_runs_without_a_record_are_known_by_the_name_of_the_file(make_run, runs:
     assert rows_of(collect([runs]))["agg (data.features='g.npz')"] == [4]
 
 
+def test_a_network_from_a_folder_is_known_by_its_weights(make_run, runs: Path) -> None:
+    for seed, (folder, checksum) in enumerate([("/x/vit", A), ("/y/moved", A)]):
+        path = make_run("agg", seed=seed, config={"backbone": {"name": f"hf:{folder}"}})
+        with_files(path, files={"backbone.name": checksum})
+    make_run("agg", seed=2, config={"backbone": {"name": "hf:/z/vit"}})  # of a version that recorded nothing
+    assert rows_of(collect([runs])) == {"agg": [0, 1, 2]}
+    other = make_run("agg", seed=0, folder="other", config={"backbone": {"name": "hf:/x/vit"}})
+    with_files(other, files={"backbone.name": B})
+    rows = rows_of(collect([runs]))
+    assert rows["agg (backbone.name='hf:vit bbbbbb')"] == [0], "other weights in the same folder"
+
+
 def test_weights_of_a_package_have_no_file(make_run, runs: Path) -> None:
     make_run("agg", seed=0, config={"backbone": {"weights": "imagenet"}})
     make_run("agg", seed=1, config={"backbone": {"weights": ""}})
