@@ -346,7 +346,8 @@ def test_options_for_other_data_need_other_data(run: RunDirectory, command: Comm
     for words in (["--out", "o"], ["--split", "test"], ["--batch-size", "8"], ["--device", "cpu"], ["--trust", "mine"]):
         refused = command("evaluate", str(run.path), *words)
         assert refused.returncode == 2, words
-        assert "only with --data, but got one without it" in refused.stderr
+        assert "only with 'data', but got one without it" in refused.stderr
+        assert "Give it as: --data FOLDER" in refused.stderr
     for argument in (
         {"out": tmp_path / "o"},
         {"split": "test"},

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.other_data import EvaluatedSplit
-from ltds.engine.use import OtherDataResult, evaluate_elsewhere
 from ltds.evaluation.run_metrics import evaluate as evaluate_run
+
+if TYPE_CHECKING:  # stored predictions are evaluated without torch
+    from ltds.engine.other_data import EvaluatedSplit
+    from ltds.engine.use import OtherDataResult
 
 BATCH_SIZE = 64  # images that the network sees at once, with other data
 
@@ -81,6 +83,7 @@ def evaluate_with_page(
     progress: Progress,
 ) -> OtherDataResult:
     """`evaluate_elsewhere`, with a page for people next to the numbers."""
+    from ltds.engine.use import evaluate_elsewhere
     from ltds.reporting.formats.html.new_data_page import write_new_data_page
 
     result = evaluate_elsewhere(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
 
 import typer
 
@@ -12,11 +13,21 @@ from ltds.cli.screen import SCREEN, name_unread
 from ltds.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ltds.engine.other_data import EvaluatedSplit
     from ltds.engine.use import OtherDataResult
     from ltds.reporting.result_table import TableCell
 
-BATCH_SIZE = 64
 NAMED = 10  # classes
+
+
+class EvaluateOptions(TypedDict):
+    """What the command passes on to `ltds.evaluate`."""
+
+    out: Path | None
+    split: EvaluatedSplit
+    batch_size: int
+    device: str
+    trust: Sequence[str]
 
 
 def evaluate(
@@ -38,7 +49,7 @@ def evaluate(
         ),
     ] = None,
     split: Annotated[str, typer.Option(help="Which images of --data: 'all' or 'test'.")] = "all",
-    batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = BATCH_SIZE,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = 64,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     trust: Annotated[
         list[str] | None, typer.Option(help="Module outside ltds that the model needs and that may be imported.")
@@ -54,44 +65,32 @@ def evaluate(
 
     Exit code 1: some images could not be read; they are named and left out.
     """
+    options: EvaluateOptions = {
+        "out": out,
+        "split": cast("EvaluatedSplit", split),
+        "batch_size": batch_size,
+        "device": device,
+        "trust": trust or (),
+    }
     if not data:
-        if out is not None or split != "all" or batch_size != BATCH_SIZE or device != "auto" or trust:
-            raise ConfigError(
-                "Expected --out, --split, --batch-size, --device and --trust only with --data, but got one without it: "
-                "stored predictions are read, and metrics.json of each run is written. Add --data FOLDER, or leave "
-                "the option out."
-            )
-        _again(runs)
+        _again(runs, options)
         return
-    from typing import cast
-
     from ltds.api.evaluate import evaluate_with_page
-    from ltds.engine.other_data import EvaluatedSplit
 
     if len(runs) != 1:
         raise ConfigError(f"Expected one run or model for another dataset, but got {len(runs)}. Name one.")
-    _show(
-        evaluate_with_page(
-            runs[0],
-            data,
-            out=out,
-            split=cast("EvaluatedSplit", split),
-            batch_size=batch_size,
-            device=device,
-            trust=trust or (),
-            progress=SCREEN,
-        )
-    )
+    _show(evaluate_with_page(runs[0], data, **options, progress=SCREEN))
 
 
-def _again(runs: list[Path]) -> None:
+def _again(runs: list[Path], options: EvaluateOptions) -> None:
+    """Each run from its stored predictions; the public function refuses options that these do not need."""
+    from ltds.api.evaluate import evaluate as evaluate_run
     from ltds.cli.report import show
-    from ltds.evaluation import evaluate as evaluate_run
     from ltds.reporting.collection import collect
 
     with SCREEN.track("Evaluating", len(runs)) as advance:
         for path in runs:
-            evaluate_run(path)
+            evaluate_run(path, **options)
             advance(note=path.name)
     show(collect(runs))
 
