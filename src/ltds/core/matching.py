@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
+
+SEPARATORS = r"[\s+_\-]+"  # between the words of a name
+
+
+def plain_spelling(name: str, separators: str = SEPARATORS, joined_by: str = " ") -> str:
+    """What spellings of a name have in common: "Grizzly_bear" and "grizzly+bear", "Straße" and "STRASSE".
+
+    Case, the encoding of characters (accents, wide letters) and the `separators` between words do not count.
+    """
+    return re.sub(separators, joined_by, unicodedata.normalize("NFKC", name)).strip().casefold()
 
 
 def match_names(stored: Sequence[str], asked: Sequence[str], loosely: Callable[[str], str]) -> list[int | None]:

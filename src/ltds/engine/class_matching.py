@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 
 from ltds.core.errors import DataError, expected
+from ltds.core.matching import plain_spelling
 from ltds.core.text import composed
 
 
@@ -26,14 +25,12 @@ def match_classes(dataset: str, classes: Sequence[str], trained: Sequence[str]) 
         rule = f"one with classes that the model knows ({some}, ...)"
         raise DataError(expected(f"dataset '{dataset}'", rule, f"{got}, ...", remedy))
     extra = [name for name in classes if name not in trained]
-    alike = {_plain(name): name for name in trained}
+    alike = {plain_spelling(name): name for name in trained}
     return {
         "matched": matched,
         "missing": [name for name in trained if name not in classes],
         "open": extra,
-        "spelled_differently": [f"{name} ({alike[_plain(name)]})" for name in extra if _plain(name) in alike],
+        "spelled_differently": [
+            f"{name} ({alike[plain]})" for name in extra if (plain := plain_spelling(name)) in alike
+        ],
     }
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\s+_\-]+", " ", unicodedata.normalize("NFKC", name)).strip().casefold()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ltds.core.errors import DataError, expected
-from ltds.core.matching import match_names
+from ltds.core.matching import match_names, plain_spelling
 from ltds.semantics.tables import read_table
 
 _UNIT = 1e-6
@@ -45,11 +44,10 @@ class ClassEmbeddings:
     def aligned_to(self, classes: Sequence[str]) -> ClassEmbeddings:
         """The embeddings of these classes, in this order.
 
-        Names match exactly, or else without regard to case and to the character between words
-        ("grizzly+bear", "Grizzly_bear", "grizzly bear"), where only one name on each side is meant: HER2+ and HER2- are
-        two classes.
+        Names match exactly, or else by their `plain_spelling` ("grizzly+bear", "Grizzly_bear", "grizzly bear"), where
+        only one name on each side is meant: HER2+ and HER2- are two classes.
         """
-        matches = match_names(self.names, classes, _plain)
+        matches = match_names(self.names, classes, plain_spelling)
         rows = [i for i in matches if i is not None]
         if len(rows) < len(classes):
             missing = [name for name, i in zip(classes, matches, strict=True) if i is None]
@@ -79,13 +77,9 @@ def rows_without(names: Sequence[str], hidden: Sequence[str], known: Sequence[st
     row that belongs to the known class stays.
     """
     rows = [i for i, name in enumerate(names) if name not in hidden]
-    matches = match_names([names[i] for i in rows], known, _plain)
-    kept, spellings = {rows[i] for i in matches if i is not None}, {_plain(name) for name in hidden}
-    return [i for i in rows if i in kept or _plain(names[i]) not in spellings]
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\s+_\-]+", " ", name).strip().lower()
+    matches = match_names([names[i] for i in rows], known, plain_spelling)
+    kept, spellings = {rows[i] for i in matches if i is not None}, set(map(plain_spelling, hidden))
+    return [i for i in rows if i in kept or plain_spelling(names[i]) not in spellings]
 
 
 def _missing(missing: list[str], known: Sequence[str], shown: int = 5) -> str:

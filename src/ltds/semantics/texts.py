@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ltds.core.errors import ConfigError, DataError, expected, nearest
-from ltds.core.matching import match_names
+from ltds.core.matching import match_names, plain_spelling
 
 SEPARATORS = r"[\s+_\-,/()]+"
 WORDNET_ID = r"(?<=\w)\s*\(n\d{8}\)$"
@@ -17,11 +17,7 @@ WORDNET_ID = r"(?<=\w)\s*\(n\d{8}\)$"
 
 def words(name: str) -> tuple[str, ...]:
     """The words of a class name, whatever separates them: "grizzly+bear" -> ("grizzly", "bear")."""
-    return _split(re.sub(WORDNET_ID, "", name))
-
-
-def _split(name: str) -> tuple[str, ...]:
-    return tuple(word for word in re.split(SEPARATORS, name) if word)
+    return tuple(word for word in re.split(SEPARATORS, re.sub(WORDNET_ID, "", name)) if word)
 
 
 def name_texts(classes: Iterable[str], prompt: str = "{}") -> dict[str, str]:
@@ -36,8 +32,8 @@ def name_texts(classes: Iterable[str], prompt: str = "{}") -> dict[str, str]:
 def read_descriptions(file: Path, classes: Iterable[str]) -> dict[str, str]:
     """Each class's text in a CSV file with the columns class and description.
 
-    Names match exactly, or else loosely (case, the characters between words) where only one can be meant: HER2+ and
-    HER2- are two classes.
+    Names match exactly, or else by their `plain_spelling`, where only one can be meant: HER2+ and HER2- are two
+    classes.
     """
     if not file.is_file():
         remedy = "Write a CSV file with the columns class and description, and name it as descriptions:FILE."
@@ -79,5 +75,5 @@ def read_aliases(pairs: Iterable[str], classes: Iterable[str]) -> Mapping[str, s
 
 
 def _plain(name: str) -> str:
-    """A name for comparisons; it keeps the WordNet id of classes with the same name."""
-    return " ".join(_split(name)).lower()
+    """As `words` splits a name, but with the WordNet id, which distinguishes classes of the same name."""
+    return plain_spelling(name, SEPARATORS)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+import string
+import unicodedata
 
-from ltds.core.matching import match_names
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltds.core.matching import match_names, plain_spelling
 
 
 @pytest.mark.parametrize(
@@ -23,3 +29,28 @@ from ltds.core.matching import match_names
 )
 def test_match_names(stored: list[str], asked: list[str], expected: list[int | None]) -> None:
     assert match_names(stored, asked, str.lower) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("grizzly+bear", " Grizzly_ bear-"),
+        ("Straße", "STRASSE"),
+        ("Café", unicodedata.normalize("NFD", "café")),
+        ("Tee", "\uff34ee"),  # a wide T
+    ],
+)
+def test_spellings_of_one_name(one: str, other: str) -> None:
+    assert plain_spelling(one) == plain_spelling(other)
+    assert plain_spelling(f"{one} x") != plain_spelling(one)
+
+
+@given(st.text(string.printable))
+def test_plain_ascii_names_are_as_they_always_were(name: str) -> None:
+    """Which embedding a class of the published datasets gets depends on it."""
+    assert plain_spelling(name) == re.sub(r"[\s+_\-]+", " ", name).strip().lower()
+
+
+def test_what_separates_words_may_be_said() -> None:
+    assert plain_spelling("Missile (n03773504)", r"[\s()]+") == "missile n03773504"
+    assert plain_spelling("Polar bear+", r"\s+", joined_by="") == "polarbear+"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +188,13 @@ def test_rows_without_hidden_classes_keep_those_of_known_ones():
     ):
         assert [names[i] for i in rows_without(names, ["HER2-"], ["HER2+", "cat"])] == left, names
     assert rows_without(["a", "A"], [], ["a"]) == [0, 1]
+
+
+def test_a_class_is_found_and_hidden_in_every_spelling() -> None:
+    table = ClassEmbeddings(("STRASSE", unicodedata.normalize("NFD", "Café")), torch.eye(2))
+    assert table.aligned_to(("café", "Straße")).vectors.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    assert rows_without(table.names, ["Straße"], []) == [1]
+    assert rows_without(table.names, ["café"], []) == [0]
 
 
 def test_the_error_for_rows_without_names_can_be_followed(tmp_path: Path) -> None:

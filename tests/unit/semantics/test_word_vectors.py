@@ -128,8 +128,10 @@ def test_texts_of_classes(tmp_path: Path) -> None:
     file.write_text('class,description\nGrizzly bear,"Large, brown."\nox, Strong \n')
     wanted = {"ox": "Strong", "grizzly+bear": "Large, brown."}
     assert read_descriptions(file, ["ox", "grizzly+bear"]) == wanted
+    file.write_text("class,description\nSTRASSE (urban),Grey.\n", encoding="utf-8")
+    assert read_descriptions(file, ["Straße, urban"]) == {"Straße, urban": "Grey."}
     with pytest.raises(DataError, match="none for cow, elk"):
-        read_descriptions(file, ["ox", "cow", "elk"])
+        read_descriptions(file, ["Straße, urban", "cow", "elk"])
     file.write_text("name,text\nox,Strong\n")
     with pytest.raises(DataError, match="columns class and description"):
         read_descriptions(file, ["ox"])

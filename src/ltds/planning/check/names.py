@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
+
+from ltds.core.matching import plain_spelling
 
 
 def spelling_variants(names: Sequence[str]) -> list[list[str]]:
     """Groups of names that differ in case, spacing, hyphens or the encoding of accents only: "Cat", "cat "."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        plain = unicodedata.normalize("NFKC", name).casefold()
-        groups[re.sub(r"[\s_\-]+", "", plain)].append(name)
+        # Spaces may be left out ("polarbear"), but a + is taken for a part of the name: HER2+ and HER2 are no mistake.
+        groups[plain_spelling(name, r"[\s_\-]+", joined_by="")].append(name)
     return [group for group in groups.values() if len(group) > 1]
