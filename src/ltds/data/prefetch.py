@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+READING_THREADS = 2  # decode images in advance; no network computes in them, which would compete for the same cores
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -17,7 +17,7 @@ from ltds.data.cache import image_files_state
 from ltds.data.datasets.opening import open_dataset
 from ltds.data.features import FeatureVectors, write_features
 from ltds.data.manifest import Manifest
-from ltds.data.prefetch import prefetch
+from ltds.data.prefetch import READING_THREADS, prefetch
 from ltds.data.stylelist import require_styles
 from ltds.data.transforms import EvalTransform
 from ltds.engine.device import choose_device
@@ -89,7 +89,7 @@ def backbone_settings(backbone: str, weights: str) -> BackboneSettings:
 def _compute(
     manifest: Manifest, paths: list[str], images: ImagePreprocessing, network: FrozenNetwork, progress: Progress
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]]:
-    """(N,D) in half precision, in the order of the paths; images are decoded in advance by two threads."""
+    """(N,D) in half precision, in the order of the paths; images are decoded in advance."""
     require_styles(manifest.root)
 
     def pixels(start: int) -> Tensor:
@@ -97,7 +97,7 @@ def _compute(
 
     parts = []
     with progress.track("Computing features", len(paths)) as advance:
-        for batch in prefetch(pixels, range(0, len(paths), BATCH), threads=2, window=2):
+        for batch in prefetch(pixels, range(0, len(paths), BATCH), threads=READING_THREADS, window=2):
             values = network(batch)
             _require_vectors(values)
             parts.append(values.half().cpu().numpy())

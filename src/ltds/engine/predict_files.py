@@ -13,9 +13,9 @@ from torch import Tensor
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.data.build.source import SUFFIXES, images_below, leads_nowhere
-from ltds.data.prefetch import prefetch
+from ltds.data.prefetch import READING_THREADS, prefetch
 from ltds.engine.model import UNKNOWN, ImagePrediction, Model, check_counts, prepare_details
-from ltds.engine.preprocessing import FeaturePreprocessing
+from ltds.engine.preprocessing import FrozenPreprocessing, ImagePreprocessing
 
 
 @dataclass(frozen=True)
@@ -78,21 +78,21 @@ def predict_files(
     progress: Progress = SILENT,
 ) -> FilePredictions:
     """What the model says of each file; see `Model.predict`. Files are read while the network computes."""
-    require_images(model)
+    preprocessing = require_images(model)
     check_counts(top=top, nearest=nearest, batch_size=batch_size)
     add_details = prepare_details(model, nearest, name_unknowns, progress)
     predicted: list[PredictedFile] = []
     skipped: list[SkippedFile] = []
     batches = [files[start : start + batch_size] for start in range(0, len(files), batch_size)]
 
-    def read(batch: Sequence[Path]) -> tuple[list[Path], list[Tensor], list[SkippedFile]]:
-        return _read(model, batch)
+    def read(batch: Sequence[Path]) -> tuple[list[Path], Tensor | None, list[SkippedFile]]:
+        return _read(preprocessing.images, batch)
 
     with progress.track("Predicting", len(files)) as advance, torch.inference_mode():
-        for good, inputs, bad in prefetch(read, batches, threads=2, window=2):
+        for good, images, bad in prefetch(read, batches, threads=READING_THREADS, window=2):
             skipped += bad
-            if good:
-                outputs = model.method.predict(torch.cat(inputs).to(model.device))
+            if images is not None:
+                outputs = model.method.predict(preprocessing.to_inputs(images).to(model.device))
                 answers = model.interpret(outputs.logits.float().cpu().numpy(), top=top, threshold=threshold)
                 features = outputs.features.flatten(1).float().cpu().numpy()
                 predicted += map(PredictedFile, good, add_details(answers, features))
@@ -100,24 +100,29 @@ def predict_files(
     return FilePredictions(tuple(predicted), tuple(skipped))
 
 
-def _read(model: Model, batch: Sequence[Path]) -> tuple[list[Path], list[Tensor], list[SkippedFile]]:
-    good, inputs, bad = [], [], []
+def _read(
+    preprocessing: ImagePreprocessing, batch: Sequence[Path]
+) -> tuple[list[Path], Tensor | None, list[SkippedFile]]:
+    """The files that can be read, their images transformed, and the other files."""
+    good, pixels, bad = [], [], []
     for file in batch:
         try:
-            inputs.append(model.record.preprocessing([file]))
+            pixels.append(preprocessing.decode(file))
             good.append(file)
         except DataError as error:
             bad.append(SkippedFile(file, error.reason))
-    return good, inputs, bad
+    return good, preprocessing.transform(pixels) if good else None, bad
 
 
-def require_images(model: Model) -> None:
-    """Refuse a model of features that does not hold the network that computed them."""
-    if isinstance(model.record.preprocessing, FeaturePreprocessing):
+def require_images(model: Model) -> ImagePreprocessing | FrozenPreprocessing:
+    """How the model prepares images; refuses a model of features that does not hold the network that computed them."""
+    preprocessing = model.record.preprocessing
+    if not isinstance(preprocessing, ImagePreprocessing | FrozenPreprocessing):
         raise DataError(
             "Expected a model of images, but this one was trained on precomputed features. In Python, give their "
             "array (N,D) to ltds.load_model(...).predict."
         )
+    return preprocessing
 
 
 def _images_in_folder(folder: Path) -> list[Path]:

@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ltds.core.errors import DataError, expected
-from ltds.data.decode import decode_tensor
+from ltds.data.decode import ImageSource, decode_tensor
 from ltds.data.transforms import EvalTransform
 from ltds.nn.frozen import FrozenNetwork
+
+# Images that a frozen network sees at once. Alone they are slower, and so are many: the outputs of its first layers are
+# large, and where a process gives freed memory back, new pages for 64 of them take longer than the network.
+PORTION = 16
 
 
 class Preprocessing(Protocol):
@@ -41,8 +45,20 @@ class ImagePreprocessing:
     def input_dim(self) -> None:
         return None
 
+    @property
+    def images(self) -> ImagePreprocessing:
+        return self
+
     def __call__(self, raw: Sequence[Any]) -> Tensor:
-        return self.transform([decode_tensor(image, self.decoded_side) for image in raw])
+        return self.transform([self.decode(image) for image in raw])
+
+    def decode(self, image: ImageSource) -> Tensor:
+        """(3,h,w) pixels; DataError for an image that cannot be read."""
+        return decode_tensor(image, self.decoded_side)
+
+    def to_inputs(self, images: Tensor) -> Tensor:
+        """What the model takes, of transformed images: these."""
+        return images
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "image", "decoded_side": self.decoded_side, "transform": self.transform.to_dict()}
@@ -92,7 +108,11 @@ class FrozenPreprocessing:
         if self.features and isinstance(raw, np.ndarray) and not _lists_images(raw):
             _refuse_pixels(raw, self.features.input_dim)
             return self.features(raw)
-        outputs = self.network(self.images(raw)).half().float()
+        return self.to_inputs(self.images(raw))
+
+    def to_inputs(self, images: Tensor) -> Tensor:
+        """What the model takes, of transformed images: what the network makes of them."""
+        outputs = torch.cat([self.network(part) for part in torch.split(images, PORTION)]).half().float()
         return outputs / self.features.scale if self.features else outputs
 
     def to_dict(self) -> dict[str, Any]:

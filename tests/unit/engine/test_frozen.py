@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ltds.data.manifest import Manifest
 from ltds.data.transforms import EvalTransform, TrainTransform
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
+from ltds.engine.predict_files import predict_files
 from ltds.engine.start import create_run, resume_run
 from ltds.evaluation.table import PredictionTable
 from ltds.nn.backbones import BackboneSettings, build_backbone
@@ -107,6 +109,35 @@ def test_runs_resume_exactly_and_their_models_predict_from_images(
     model = load_model(straight.path, device="cpu")
     paths = [toy.root / toy.paths[row] for row in table.rows]
     np.testing.assert_allclose(model.logits(paths), table.logits, rtol=1e-3, atol=1e-3)
+
+
+def test_files_go_through_the_frozen_stages_in_batches(
+    toy: Manifest, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    create_run(run, toy_config(toy, backbone=frozen(weights)), toy)
+    model = load_model(run.path, device="cpu")
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"no image")
+    files = [toy.root / toy.paths[row] for row in toy.rows("test")[:9]]
+    batches: list[tuple[int, str]] = []
+    compute = FrozenNetwork.__call__
+
+    def counted(network: FrozenNetwork, images: torch.Tensor) -> torch.Tensor:
+        batches.append((len(images), threading.current_thread().name))
+        return compute(network, images)
+
+    monkeypatch.setattr(FrozenNetwork, "__call__", counted)
+    found = predict_files(model, [*files[:2], broken, *files[2:]], batch_size=4)
+    here = threading.current_thread().name
+    assert batches == [(3, here), (4, here), (2, here)], "networks in two threads would compete for the same cores"
+    assert [row.file for row in found.skipped] == [broken]
+    assert [row.file for row in found.predicted] == files
+    for row, alone in zip(found.predicted, model.predict(files, batch_size=1), strict=True):
+        assert dict(row.answer.classes) == pytest.approx(dict(alone.classes), abs=1e-3)
+    batches.clear()
+    model.logits(2 * files)
+    assert batches == [(16, here), (2, here)], "outputs of the first layers of many images take too much memory"
 
 
 def test_variants_are_fixed_draws_and_each_step_picks_among_them(toy: Manifest, weights: str) -> None:

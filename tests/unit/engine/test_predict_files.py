@@ -18,11 +18,12 @@ from PIL import Image
 import ltds
 from ltds.core.errors import DataError
 from ltds.data.manifest import Manifest
+from ltds.data.transforms import EvalTransform
 from ltds.engine import other_data, use
 from ltds.engine.loop import train
 from ltds.engine.model import ImagePrediction
 from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
-from ltds.engine.preprocessing import FeaturePreprocessing
+from ltds.engine.preprocessing import FeaturePreprocessing, ImagePreprocessing
 from ltds.engine.training_index import NearestImage
 from ltds.engine.write_predictions import check_output, write_predictions
 from toy import recorded, toy_session
@@ -40,11 +41,12 @@ def test_two_batches_are_read_while_the_network_computes_another() -> None:
     predicted: list[int] = []
     third = threading.Event()
 
-    def preprocessing(files: list[Path]) -> torch.Tensor:
-        read.append(files[0].name)
-        if len(read) == 3:
-            third.set()
-        return torch.zeros(1, 3)
+    class Reader(ImagePreprocessing):
+        def decode(self, image: Any) -> torch.Tensor:
+            read.append(image.name)
+            if len(read) == 3:
+                third.set()
+            return torch.zeros(3, 8, 8, dtype=torch.uint8)
 
     def predict(images: torch.Tensor) -> Any:
         if not predicted:
@@ -52,10 +54,10 @@ def test_two_batches_are_read_while_the_network_computes_another() -> None:
             threading.Event().wait(0.05)  # time in which a fourth could be read
             assert sorted(read) == ["0.png", "1.png", "2.png"]
         predicted.append(len(images))
-        return SimpleNamespace(logits=images, features=images)
+        return SimpleNamespace(logits=images.flatten(1), features=images)
 
     model: Any = SimpleNamespace(
-        record=SimpleNamespace(preprocessing=preprocessing),
+        record=SimpleNamespace(preprocessing=Reader(8, EvalTransform(8))),
         method=SimpleNamespace(predict=predict),
         device=torch.device("cpu"),
         interpret=lambda logits, **_: ["seen"] * len(logits),
