@@ -7,6 +7,7 @@ import io
 import json
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,14 @@ from ltds.data.build.source import broken_link
 from ltds.data.decode import decoded
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
-from ltds.data.prefetch import prefetch
+from ltds.data.prefetch import READING_THREADS, prefetch
 from ltds.engine.model import Model
 from ltds.engine.preprocessing import FrozenPreprocessing, ImagePreprocessing, Preprocessing
 from ltds.engine.training_index import TrainingIndex, make_index
 
 SIDE = 96  # of a thumbnail
 BATCH = 64
-Prepared = tuple[list[int], list[bytes], Tensor | None]  # rows, their pictures, what the network takes
+Prepared = tuple[list[int], list[bytes], Tensor | None]  # rows, their pictures, images or what the network takes
 
 
 def open_index(model: Model, data: str | Path | Manifest | None = None, progress: Progress = SILENT) -> TrainingIndex:
@@ -152,26 +153,21 @@ def _keep(index: TrainingIndex, file: Path) -> None:
 
 def _prepared(model: Model, manifest: Manifest, rows: NDArray[np.int64]) -> Iterator[Prepared]:
     """Batches for the network: from the file of features where the model was trained on one, else from the images."""
-    batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+    batches = [rows[start : start + BATCH].tolist() for start in range(0, len(rows), BATCH)]
     preprocessing, file = model.record.preprocessing, model.stored.config.data.features
-    images = _images_of(preprocessing)
     vectors = _vectors(preprocessing, Path(file), manifest) if file and Path(file).is_file() else None
-    if vectors is None and images is None:
+    if vectors is not None:
+        for batch, small in prefetch(partial(_pictures, manifest), batches, threads=READING_THREADS, window=2):
+            values: Any = vectors[batch]  # an array is taken as vectors, a list as images
+            yield batch, small, preprocessing(values)
+    elif isinstance(preprocessing, ImagePreprocessing | FrozenPreprocessing):
+        read = partial(_read_images, manifest, preprocessing.images)
+        for good, small, images in prefetch(read, batches, threads=READING_THREADS, window=2):
+            yield good, small, None if images is None else preprocessing.to_inputs(images)
+    else:
         raise DataError(
             f"Expected the file of features that the model was trained on, but got nothing at '{file}'. Restore it."
         )
-
-    def prepare(batch: NDArray[np.int64]) -> Prepared:
-        if vectors is not None:
-            values: Any = vectors[batch]  # an array is taken as vectors, a list as images
-            return batch.tolist(), [_picture(manifest, row)[1] for row in batch], preprocessing(values)
-        found = [(int(row), *_picture(manifest, row, images)) for row in batch]
-        good = [(row, image, small) for row, image, small in found if image is not None]
-        inputs = preprocessing([image for _, image, _ in good]) if good else None
-        return [row for row, _, _ in good], [small for _, _, small in good], inputs
-
-    # A frozen network computes inside the preprocessing: two threads would compete for the same cores.
-    yield from prefetch(prepare, batches, threads=1 if isinstance(preprocessing, FrozenPreprocessing) else 2, window=2)
 
 
 def _vectors(preprocessing: Preprocessing, file: Path, manifest: Manifest) -> NDArray[np.float32] | None:
@@ -182,26 +178,33 @@ def _vectors(preprocessing: Preprocessing, file: Path, manifest: Manifest) -> ND
     return vectors.values
 
 
-def _images_of(preprocessing: Preprocessing) -> ImagePreprocessing | None:
-    match preprocessing:
-        case ImagePreprocessing():
-            return preprocessing
-        case FrozenPreprocessing(images=images):
-            return images
-        case _:
-            return None
+def _pictures(manifest: Manifest, batch: list[int]) -> tuple[list[int], list[bytes]]:
+    """The batch with a small JPEG of each image; b"" where there is no readable image."""
+    pictures = []
+    for row in batch:
+        try:
+            pictures.append(_thumbnail(decoded(manifest.root / manifest.paths[row], 2 * SIDE)))
+        except DataError:
+            pictures.append(b"")
+    return batch, pictures
 
 
-def _picture(
-    manifest: Manifest, row: int, images: ImagePreprocessing | None = None
-) -> tuple[Image.Image | None, bytes]:
-    """The image as evaluation decodes it, and a small JPEG of it; (None, b"") where there is no readable image."""
-    try:
-        image = decoded(manifest.root / manifest.paths[row], images.decoded_side if images else 2 * SIDE)
-    except DataError:
-        return None, b""
-    small = image.copy()
-    small.thumbnail((SIDE, SIDE))
+def _read_images(manifest: Manifest, images: ImagePreprocessing, batch: list[int]) -> Prepared:
+    """The images of a batch that can be read, each decoded once; transformed, but not yet seen by any network."""
+    good, pictures, pixels = [], [], []
+    for row in batch:
+        try:
+            image = images.decode(manifest.root / manifest.paths[row])
+        except DataError:
+            continue
+        good.append(row)
+        pictures.append(_thumbnail(Image.fromarray(image.permute(1, 2, 0).numpy())))
+        pixels.append(image)
+    return good, pictures, images.transform(pixels) if good else None
+
+
+def _thumbnail(image: Image.Image) -> bytes:
+    image.thumbnail((SIDE, SIDE))
     stream = io.BytesIO()
-    small.save(stream, "JPEG", quality=85)
-    return image, stream.getvalue()
+    image.save(stream, "JPEG", quality=85)
+    return stream.getvalue()

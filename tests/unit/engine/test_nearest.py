@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 import ltds
 from ltds.core.errors import CheckpointError, ConfigError, DataError, LtdsError, LtdsWarning
@@ -145,6 +145,27 @@ def test_a_moved_and_a_changed_dataset(toy: Manifest, tmp_path: Path) -> None:
     (tmp_path / "moved" / "manifest.json").write_text(json.dumps(header))
     with pytest.raises(DataError, match="other images, classes or splits"):
         ltds.predict(run.path, [tmp_path / "moved" / data.paths[1]], nearest=1, data=tmp_path / "moved")
+
+
+def test_a_photo_taken_sideways_is_turned_once(tmp_path: Path) -> None:
+    """Its orientation (EXIF) must not be applied again to the picture that is upright already."""
+    data = write_dataset(tmp_path / "data")
+    run = recorded(session := toy_session(data), tmp_path / "run")
+    train(session, run)
+    row = int(data.rows("train", "oil")[0])
+    photo = tmp_path / "data" / data.paths[row]
+    shades = np.linspace(0, 255, 16 * 24 * 3).reshape(24, 16, 3).astype(np.uint8)
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    Image.fromarray(shades).save(photo, exif=exif)
+    model = ltds.load_model(run.path)
+    index = model.training_index()
+    (feature,) = model.features([photo])
+    (place,) = np.flatnonzero(index.paths == data.paths[row])
+    np.testing.assert_allclose(index.features[place], feature / np.linalg.norm(feature), atol=2e-3)
+    content = index.thumbnail(int(place))
+    assert content is not None
+    assert Image.open(io.BytesIO(content)).size == (24, 16)
 
 
 def test_a_model_of_features_finds_vectors(toy: Manifest, tmp_path: Path) -> None:
