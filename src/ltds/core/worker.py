@@ -59,7 +59,7 @@ def run_worker(parent: int) -> None:
     try:
         _serve()
         code = 0
-    except _Ended:
+    except (_Ended, BrokenPipeError):  # by the parent, or it is gone
         pass
     except BaseException:
         traceback.print_exc()
