@@ -74,7 +74,7 @@ def benchmark(
     if status is not None:
         _show_status(status)
         return
-    from ltds.api.benchmark import prepare_benchmark
+    from ltds.api.prepare_benchmark import prepare_benchmark
     from ltds.core.config import parse_overrides
 
     prepared = prepare_benchmark(
