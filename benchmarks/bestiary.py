@@ -24,7 +24,7 @@ import numpy as np
 from ltds.benchmarking.cells import GridCell, cells_of
 from ltds.benchmarking.grid import Grid
 from ltds.benchmarking.local import LocalExecutor
-from ltds.benchmarking.runner import exclusive, run_cells
+from ltds.benchmarking.runner import running
 from ltds.cli.live import watching
 from ltds.cli.screen import Screen
 from ltds.core.config import parse
@@ -49,8 +49,9 @@ def main() -> None:
     everyone = cells_of(parse(Grid, common), words.out, lambda _: tailed)
     oracle = cells_of(parse(Grid, {**common, "held_out": [""], "settings": LONGER}), words.out, lambda _: balanced)
     cells = [*oracle, *everyone]
-    with exclusive(words.out), watching(cells, words.jobs) as news:
-        for cell in run_cells(cells, LocalExecutor(words.jobs), words.out, progress=screen):
+    executor = LocalExecutor(words.jobs)
+    with running(cells, executor, words.out, progress=screen) as ended, watching(cells, words.jobs) as news:
+        for cell in ended:
             news(cell)
     outcome = {
         "command": shlex.join(["python", "benchmarks/bestiary.py", *sys.argv[1:]]),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from ltds.api.prepare_benchmark import Words, prepare_benchmark
 from ltds.benchmarking.cells import GridCell
-from ltds.benchmarking.runner import exclusive, run_cells
+from ltds.benchmarking.runner import running
 from ltds.benchmarking.status import IndexedCell, cell_status
 from ltds.core.errors import LtdsWarning, TrainingError
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
@@ -90,11 +89,9 @@ def benchmark(
         say=say,
     )
     cells = prepared.cells
-    ended_before = sum(cell.run.done or (cell.run.failure() is not None and not retry_failed) for cell in cells)
+    ended_before = sum(cell.run.done if retry_failed else cell.run.ended for cell in cells)
     with (
-        exclusive(prepared.out),
-        # Closed here, which ends the worker processes: a traceback that somebody keeps would keep it open.
-        closing(run_cells(cells, prepared.executor, prepared.out, retry_failed, progress)) as ended,
+        running(cells, prepared.executor, prepared.out, retry_failed, progress) as ended,
         progress.track("Training", len(cells), ended_before) as advance,
     ):
         for cell in ended:

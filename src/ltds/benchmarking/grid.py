@@ -116,7 +116,7 @@ def _with_lists(tables: Mapping[str, Any]) -> dict[str, Any]:
     for name, (kind, rule, example) in AXES.items():
         if name not in tables:
             continue
-        value = plain_value(tables[name])
+        value = tables[name]
         alone = isinstance(value, str) or not isinstance(value, Iterable)
         listed = [] if (name, value) == ("held_out", "all") else plain_value([value] if alone else list(value))
         wrong = [one for one in listed if type(one) is not kind or (isinstance(one, int) and one < 0)]

@@ -144,7 +144,7 @@ def _train(sent: SentCell, advance: Advance, *, threads: int) -> None:
 def _has_ended(assignment: _Assignment, code: int | None) -> bool:
     """Whether the cell of a process that ended is done or recorded as failed; one that keeps crashing is recorded."""
     run = assignment.cell.run
-    if run.done or run.failure() is not None:
+    if run.ended:
         return True
     if assignment.crashes < RETRIES:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -45,6 +45,18 @@ def exclusive(out: Path) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def running(
+    cells: Sequence[GridCell], executor: Executor, out: Path, retry_failed: bool = False, progress: Progress = SILENT
+) -> Iterator[Iterator[GridCell]]:
+    """`run_cells`, with the folder to itself. All worker processes end with the block, however that ends.
+
+    A traceback that somebody keeps, as notebooks do, would keep an iterator open, and its workers at work.
+    """
+    with exclusive(out), closing(run_cells(cells, executor, out, retry_failed, progress)) as ended:
+        yield ended
+
+
 def run_cells(
     cells: Sequence[GridCell], executor: Executor, out: Path, retry_failed: bool = False, progress: Progress = SILENT
 ) -> Generator[GridCell, None, None]:
@@ -61,7 +73,7 @@ def run_cells(
             cell.run.forget_failure()
     _require_same_images(cells)
     warn_of_reused_runs(out, [(cell.run, cell.config) for cell in cells if cell.run.exists])
-    left = [cell for cell in cells if not cell.run.done and cell.run.failure() is None]
+    left = [cell for cell in cells if not cell.run.ended]
     unusable = _prepare(left, progress)
     yield from unusable
     left = [cell for cell in left if cell not in unusable]

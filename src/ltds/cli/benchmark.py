@@ -111,13 +111,12 @@ def _seed(text: str) -> int:
 
 def run_grid(cells: list[GridCell], out: Path, executor: Executor, jobs: int, retry_failed: bool = False) -> None:
     """Train the cells that are not done yet, show their progress, then print the table of results."""
-    from ltds.benchmarking.runner import exclusive, run_cells
+    from ltds.benchmarking.runner import running
     from ltds.cli.live import watching
 
-    with exclusive(out):
+    with running(cells, executor, out, retry_failed, SCREEN) as ended:
         SCREEN.say(f"{len(cells)} runs in {out}. If it is stopped, the same command continues it.")
         try:
-            ended = run_cells(cells, executor, out, retry_failed, SCREEN)
             with watching(cells, jobs) as show_ended:
                 for cell in ended:
                     show_ended(cell)

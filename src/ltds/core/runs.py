@@ -137,6 +137,11 @@ class RunDirectory:
     def done(self) -> bool:
         return self.done_file.is_file()
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is done, or recorded as failed."""
+        return self.done or self.failed_file.is_file()
+
     def read_config(self) -> dict[str, Any]:
         content = self._read(self.config_file)
         try:
