@@ -99,7 +99,9 @@ def test_words_sort_as_words_and_seeds_as_numbers(visit: Visit) -> None:
 def test_a_link_to_a_run_opens_it(visit: Visit) -> None:
     visit.page.get_by_text("The numbers of every run").click()
     visit.page.get_by_role("link", name="run 2", exact=True).click()
-    assert visit.page.locator("#run-2 pre").first.inner_text().startswith("ltds train --set method.name=")
+    command = visit.page.locator("#run-2 pre").first
+    command.wait_for()  # the page opens the run when the browser tells it of the new address, after the click
+    assert command.inner_text().startswith("ltds train --set method.name=")
 
 
 def test_filtering_by_method_domain_and_seed(visit: Visit) -> None:
