@@ -29,6 +29,19 @@ def data(toy: Manifest, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+def test_a_folder_holds_other_files_too(command: Command, data: Path, tmp_path: Path) -> None:
+    """Pillow would open some that ltds does not decode; they are not images to be drawn again."""
+    picture = Image.open(next((data / "images/val").rglob("*.png"))).convert("RGB")
+    (tmp_path / "mixed").mkdir()
+    picture.save(tmp_path / "mixed/a.png")
+    for name in ("icon.ico", "figure.eps", "film.mpg", "notes.txt", ".hidden.png"):
+        (tmp_path / "mixed" / name).write_bytes(b"something else")
+    done = command("data", "stylize", "mixed", "--style", "classical:cartoon", "--out", "new", "--jobs", "1")
+    assert done.returncode == 0, done.stderr
+    assert "1 stylised images are there" in done.stderr
+    assert [file.name for file in (tmp_path / "new").iterdir() if file.suffix != ".json"] == ["a.png"]
+
+
 def test_a_folder_of_images(command: Command, data: Path, tmp_path: Path) -> None:
     words = ("data", "stylize", "data/images/val", "--style", "classical:cartoon", "--out", "new", "--jobs", "1")
     done = command(*words)

@@ -32,8 +32,8 @@ def check(
     Ends with a verdict: how to start, what to collect. Nothing else is written. Exit code: 0 fine, 1 problems found.
     """
     from ltds.core.errors import ConfigError
-    from ltds.core.files import write_json, write_text
-    from ltds.planning.check.page import html_page
+    from ltds.core.files import has_mark, refuse_to_replace, write_json, write_text
+    from ltds.planning.check.page import MARK, html_page
     from ltds.planning.check.run import check as check_data
     from ltds.planning.check.text import check_lines
 
@@ -42,6 +42,10 @@ def check(
             f"Expected argument 'out' to be a page that ends in .html, but got '{out}'. Choose another name.",
             arguments=["out=check.html"],
         )
+    if out is not None:
+        refuse_to_replace(out, "a page of ltds data check", has_mark(f"<title>{MARK}"))
+    if json_file not in ("", "-"):
+        refuse_to_replace(Path(json_file), "what ltds data check has found", has_mark('{\n  "format": '))
     found = check_data(data, progress=SCREEN)
     if json_file == "-":
         print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))

@@ -36,7 +36,8 @@ def show(
     """
     from ltds import bestiary
     from ltds.core.errors import ConfigError
-    from ltds.core.files import atomic
+    from ltds.core.files import atomic, refuse_to_replace
+    from ltds.core.image_grid import has_software_tag, software_tag
     from ltds.data.datasets.opening import open_dataset
     from ltds.data.sheet import dataset_sheet
 
@@ -45,10 +46,12 @@ def show(
             f"Expected argument 'out' to be a picture that ends in .png, but got '{out}'. Choose another name.",
             arguments=["out=sheet.png"],
         )
+    command = "ltds data show"
+    refuse_to_replace(out, "a sheet of ltds data show", has_software_tag(command))
     drawn = data == "bestiary"  # the renderer draws a sheet without building the dataset
     sheet = bestiary.contact_sheet(size=size) if drawn else dataset_sheet(open_dataset(data, SCREEN), size=size)
     with atomic(out) as file:
-        sheet.save(file, format="PNG")
+        sheet.save(file, format="PNG", pnginfo=software_tag(command))
     SCREEN.say(f"Wrote {out} ({sheet.width} x {sheet.height} pixels)")
 
 

@@ -14,6 +14,7 @@ import typer
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.registry import find
+from ltds.core.text import few
 
 if TYPE_CHECKING:
     from ltds.data.manifest import Manifest
@@ -102,11 +103,10 @@ def _report(embeddings: ClassEmbeddings) -> None:
     from ltds.semantics.nearness import same_vectors, similar_classes
 
     for names in same_vectors(embeddings):
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        SCREEN.say(f"These have the same vector, so it cannot tell them apart: {', '.join(names[:SHOWN])}{more}")
+        SCREEN.say(f"These have the same vector, so it cannot tell them apart: {few(names, SHOWN)}")
     cut = embeddings.provenance.get("cut_short", [])
     if cut:
-        SCREEN.say(f"{len(cut)} texts are longer than the model can read and were cut: {', '.join(cut[:SHOWN])}")
+        SCREEN.say(f"{len(cut)} texts are longer than the model can read and were cut: {few(cut, SHOWN)}")
     SCREEN.say(f"{len(embeddings.names)} classes, {embeddings.width} numbers each. Nearest classes:")
     for name, others in list(similar_classes(embeddings).items())[:SHOWN]:
         SCREEN.say(f"  {name}: " + ", ".join(f"{other} {cosine:.2f}" for other, cosine in others))

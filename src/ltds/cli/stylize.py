@@ -95,9 +95,8 @@ def _require_inside(folder: Path, jobs: list[StyleJob]) -> None:
 
 def _of_folder(source: Path, style: str | None, out: Path) -> list[StyleJob]:
     """Every image below the folder; the new image has the same relative path below `out`."""
-    from PIL import Image
-
     from ltds.core.registry import find
+    from ltds.data.image_files import images_below
     from ltds.data.styles import STYLES
     from ltds.data.styles.make import StyleJob
 
@@ -109,12 +108,9 @@ def _of_folder(source: Path, style: str | None, out: Path) -> list[StyleJob]:
     if out.resolve().is_relative_to(source.resolve()):
         remedy = "Choose another folder with --out: the next run would redraw the new images too."
         raise ConfigError(expected(f"'{out}'", f"outside of '{source}'", "a folder in it", remedy))
-    Image.init()
-    kinds = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
-    files = sorted(f for f in source.rglob("*") if f.suffix.lower() in kinds and not f.name.startswith("."))
-    if not files:
+    jobs = [StyleJob(out / name, source / name, style) for name in images_below(source)]
+    if not jobs:
         raise DataError(expected(f"'{source}'", "a folder with images", "no image below it", "Check the path."))
-    jobs = [StyleJob(out / file.relative_to(source), file, style) for file in files]
     _require_inside(out, jobs)
     return jobs
 

@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -29,15 +29,16 @@ def atomic(path: Path, size: int | None = None) -> Iterator[IO[bytes]]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _part_of(path)
-    try:
-        with disk_full_explained(path, size), temporary.open("xb") as file:  # permissions as the umask says
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with disk_full_explained(path, size):
+        try:
+            with temporary.open("xb") as file:  # permissions as the umask says
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def require_writable(folder: Path) -> None:
@@ -48,6 +49,27 @@ def require_writable(folder: Path) -> None:
     got = f"no permission to write in '{there}'" if there.is_dir() else f"the file '{there}'"
     rule, remedy = "a folder that can be written to", "Choose a place where you may write."
     raise DataError(expected(f"'{folder}'", rule, got, remedy))
+
+
+def refuse_to_replace(file: Path, what: str, is_ours: Callable[[Path], bool]) -> None:
+    """Raise unless nothing is there, or what the same command wrote before: a name may be a mistake, or from *.csv."""
+    if not file.is_file() or not file.stat().st_size or is_ours(file):
+        return
+    got, remedy = "another file, which would be lost", "Choose another name, or delete that file."
+    raise DataError(expected(f"'{file}'", f"a new file, or {what}", got, remedy))
+
+
+def has_mark(mark: str) -> Callable[[Path], bool]:
+    """What tells whether a file has this text near its beginning."""
+
+    def is_found(file: Path) -> bool:
+        try:
+            with file.open("rb") as stream:
+                return mark.encode() in stream.read(4096)
+        except OSError:
+            return False
+
+    return is_found
 
 
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.part")
@@ -72,7 +94,10 @@ def disk_full_explained(path: Path, needed: int | None = None) -> Iterator[None]
             raise
         size = "" if needed is None else f" of {_megabytes(needed)}"
         what = f"room{size} on the disk of '{path}'"
-        remedy = "Free some space there and type the same command again (a run: resume it); or use another disk."
+        remedy = (
+            "Free some space there, or use another disk. Then type the same command again: if a run has begun, it says "
+            "how to resume it."
+        )
         raise DiskFullError(f"Expected {what}, but only {_free_space(path)} is left. {remedy}") from error
 
 
@@ -87,14 +112,19 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
 
 
+def require_vacant(folder: Path) -> None:
+    """Raise FileExistsError unless nothing is there, or an empty folder: to be asked before long work."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder))
+
+
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """A folder to write into; it appears as `path` only when the block ends without an error, else nothing changes.
 
     `path` must not exist, or be an empty folder; otherwise FileExistsError.
     """
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    require_vacant(path)
     path.absolute().parent.mkdir(parents=True, exist_ok=True)
     temporary = _part_of(path.absolute())
     temporary.mkdir()

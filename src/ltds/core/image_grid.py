@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+from PIL.PngImagePlugin import PngInfo
+
+from ltds.core.files import has_mark
 
 PictureAt = Callable[[int, int], NDArray[np.uint8] | None]  # (row, column) -> (h,w,3), or None for an empty cell
 GAP = 4
+
+
+def software_tag(name: str) -> PngInfo:
+    """A text for a PNG file: which command wrote it."""
+    tag = PngInfo()
+    tag.add_text("Software", name)
+    return tag
+
+
+def has_software_tag(name: str) -> Callable[[Path], bool]:
+    """What tells whether a PNG file has this tag."""
+    return has_mark(f"Software\0{name}")  # as PNG stores it
 
 
 def draw_grid(rows: Sequence[str], columns: Sequence[str], picture_at: PictureAt, size: int) -> Image.Image:

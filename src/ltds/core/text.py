@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -20,6 +20,16 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes a ce
 def inert(text: str) -> str:
     """The text with control characters spelled out: a name from a file must not give commands to a terminal."""
     return text.translate(_COMMANDS)
+
+
+def few(texts: Sequence[str], shown: int = 5) -> str:
+    """The first of these texts, and how many more there are."""
+    more = f" and {len(texts) - shown} more" if len(texts) > shown else ""
+    return ", ".join(texts[:shown]) + more
+
+
+def few_quoted(names: Sequence[str]) -> str:
+    return few([f"'{name}'" for name in names])
 
 
 def printable(path: Path | str) -> str:
@@ -55,7 +65,8 @@ def reading(file: Path) -> Iterator[TextIO]:
             yield stream
     except UnicodeDecodeError as error:
         got = f"the byte 0x{error.object[error.start]:02x} in line {_first_undecodable(file)}"
-        raise DataError(expected(f"'{file}'", "text in UTF-8", got, "Save it again as UTF-8.")) from error
+        remedy = "Save it again as UTF-8 (a spreadsheet calls it 'CSV UTF-8')."
+        raise DataError(expected(f"'{file}'", "text in UTF-8", got, remedy)) from error
     except csv.Error as error:
         raise DataError(expected(f"'{file}'", "a CSV file", f"{error}", "Save it again as CSV.")) from error
 

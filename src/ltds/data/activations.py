@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ltds.core.errors import DataError, expected
-from ltds.core.files import atomic
+from ltds.core.files import DiskFullError, atomic
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import generator
 from ltds.data.cache import ImageCache, image_files_state
@@ -123,7 +123,7 @@ class _Variant:
         """Write the file, delete those of image files that have changed since, and open it."""
         try:
             self._write(progress)
-        except OSError as error:
+        except (OSError, DiskFullError) as error:
             rule = "a folder that can be written to, with room for the outputs of the frozen stages"
             remedy = "Free some space, or freeze more stages: later ones are smaller."
             raise DataError(expected(f"'{self.folder}'", rule, f"'{error}'", remedy)) from error

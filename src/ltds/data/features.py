@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltds.core.array_files import read_arrays
 from ltds.core.errors import DataError, expected
-from ltds.core.files import atomic, sha256
+from ltds.core.files import atomic
 from ltds.core.matching import match_names
 from ltds.data.manifest import Manifest
 
@@ -23,15 +23,11 @@ LAYOUT = "Expected layout: an .npz with 'features' (N,D) and 'paths' (N), the pa
 LARGEST = int(np.finfo(np.float16).max)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FeatureVectors:
-    """`values` (rows of the manifest, D) float32, finite; `checksum` of the file they came from.
-
-    `provenance`: how they were computed, where the file says so.
-    """
+    """values (rows of the manifest, D) float32, finite; `provenance`: how they were computed, if the file says so."""
 
     values: NDArray[np.float32]
-    checksum: str
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -55,7 +51,7 @@ class FeatureVectors:
             row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
             got = f"NaN or infinity for '{manifest.paths[row]}'"
             raise DataError(expected(f"the features in '{file}'", "finite", got, "Compute them again."))
-        return cls(values, sha256(file), provenance)
+        return cls(values, provenance)
 
 
 def write_features(

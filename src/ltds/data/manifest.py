@@ -26,7 +26,7 @@ from ltds.data.manifest_paths import require_inside
 from ltds.data.splits import SPLITS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Manifest:
     """Rows in four parallel columns: `paths` (relative to `root`), `labels`, `domain_ids`, `split_ids`.
 

@@ -17,6 +17,7 @@ from pydantic import Field
 from ltds.core.config import Settings, check_settings
 from ltds.core.errors import DataError, nearest
 from ltds.core.files import write_csv, write_json
+from ltds.core.text import reading
 from ltds.data.manifest_checks import bullet_list
 from ltds.data.splits import SPLITS
 
@@ -99,11 +100,8 @@ def read_rows(file: Path, header: ManifestHeader) -> RowColumns:
     """The columns of manifest.csv: paths, labels, domain ids, split ids."""
     if not file.is_file():
         raise DataError(f"Expected '{file}' to exist, but it does not. Run 'ltds data build' again.")
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:  # spreadsheets write a byte-order mark
-            return _parse_rows(file, csv.reader(stream), header)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"Expected '{file}' to be CSV in UTF-8, but got: {error}. Save it again as UTF-8.") from error
+    with reading(file) as stream:
+        return _parse_rows(file, csv.reader(stream), header)
 
 
 def _parse_rows(file: Path, lines: Iterator[list[str]], header: ManifestHeader) -> RowColumns:

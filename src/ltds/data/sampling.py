@@ -59,8 +59,8 @@ class DomainBalanced:
     """
 
     def __init__(self, rows: Sequence[RowIds], batch: int, seed: int, names: Sequence[str], times: int = 1) -> None:
-        for domain, name in zip(rows, names, strict=True):
-            _check(len(domain), batch, f"domain '{name}'", times)
+        size, name = min(zip(map(len, rows), names, strict=True))  # a batch that fits it fits every domain
+        _check(size, batch, f"domain '{name}'", times)
         self.batch = batch * times
         self.groups = len(rows)
         self._cycles = [_Cycle(r, seed, f"sampling/domain/{n}") for r, n in zip(rows, names, strict=True)]

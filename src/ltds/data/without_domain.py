@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import posixpath
 import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ltds.core.errors import DataError, expected
+from ltds.core.files import atomic_folder
 from ltds.core.progress import SILENT, Progress
 from ltds.data.datasets.opening import open_dataset
 from ltds.data.manifest import Manifest
@@ -43,14 +43,10 @@ def without_domain(
     smaller = _smaller(manifest, domain)
     if os.path.lexists(folder):
         raise DataError(expected(f"argument 'out' ('{folder}')", "a new folder", "one that exists", "Name another."))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-", suffix=".part") as temporary:
-        unfinished = Path(temporary) / "dataset"
-        unfinished.mkdir()
+    with atomic_folder(folder) as unfinished:
         _link_images(smaller, unfinished)
         _copy_embeddings(manifest.root / SEMANTICS, unfinished / SEMANTICS)
         replace(smaller, root=unfinished).write()
-        os.replace(unfinished, folder)
     return Manifest.read(folder)
 
 

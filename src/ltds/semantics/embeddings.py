@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ltds.core.errors import DataError, expected
 from ltds.core.matching import match_names, plain_spelling
+from ltds.core.text import few
 from ltds.semantics.tables import read_table
 
 _UNIT = 1e-6
@@ -82,14 +83,13 @@ def rows_without(names: Sequence[str], hidden: Sequence[str], known: Sequence[st
     return [i for i in rows if i in kept or plain_spelling(names[i]) not in spellings]
 
 
-def _missing(missing: list[str], known: Sequence[str], shown: int = 5) -> str:
-    hints = []
-    for name in missing[:shown]:
+def _missing(missing: list[str], known: Sequence[str]) -> str:
+    hints = missing.copy()
+    for i, name in enumerate(missing[:5]):  # as many as are named
         close = get_close_matches(name, known, n=1, cutoff=0.5)
-        hints.append(f"'{name}' (nearest: '{close[0]}')" if close else f"'{name}'")
-    more = f" and {len(missing) - shown} more" if len(missing) > shown else ""
+        hints[i] = f"'{name}' (nearest: '{close[0]}')" if close else f"'{name}'"
     remedy = "Add rows for them to the table, or rename the classes in it."
-    return f"Expected an embedding for every class, but got none for {', '.join(hints)}{more}. {remedy}"
+    return f"Expected an embedding for every class, but got none for {few(hints)}. {remedy}"
 
 
 def _check(names: tuple[str, ...], rows: Tensor) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.matching import match_names, plain_spelling
+from ltds.core.text import reading
 
 SEPARATORS = r"[\s+_\-,/()]+"
 WORDNET_ID = r"(?<=\w)\s*\(n\d{8}\)$"
@@ -38,13 +39,9 @@ def read_descriptions(file: Path, classes: Iterable[str]) -> dict[str, str]:
     if not file.is_file():
         remedy = "Write a CSV file with the columns class and description, and name it as descriptions:FILE."
         raise DataError(expected(f"'{file}'", "a file of descriptions", "nothing there", remedy))
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.DictReader(stream)
-            columns, rows = list(reader.fieldnames or ()), list(reader)
-    except (UnicodeDecodeError, csv.Error) as error:
-        remedy = "Save it again: in a spreadsheet choose 'CSV UTF-8', in an editor the encoding UTF-8."
-        raise DataError(expected(f"'{file}'", "a CSV file in UTF-8", f"'{error}'", remedy)) from error
+    with reading(file) as stream:
+        reader = csv.DictReader(stream)
+        columns, rows = list(reader.fieldnames or ()), list(reader)
     if not {"class", "description"} <= set(columns):
         rule, remedy = "a CSV with the columns class and description", "Name the columns in the first line."
         raise DataError(expected(f"'{file}'", rule, f"'{','.join(columns)}'", remedy))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
+from types import SimpleNamespace
+from typing import IO
 
 import pytest
 
@@ -53,6 +56,27 @@ def test_a_file_too_large_for_the_disk_names_its_size(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "fsync", no_room)
     with pytest.raises(DiskFullError, match=r"room of 2\.5 MB on the disk of '.*a\.bin'"):
         write_bytes(tmp_path / "a.bin", bytes(2_500_000))
+
+
+def test_the_space_that_is_left_is_that_without_the_unfinished_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had filled the disk, and is gone when the user looks."""
+    seen: list[list[Path]] = []
+
+    def usage(folder: Path) -> SimpleNamespace:
+        seen.append(list(folder.iterdir()))
+        return SimpleNamespace(free=6_000_000)
+
+    def fill(file: IO[bytes]) -> None:
+        file.write(b"x")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    sentence = r"only 6\.0 MB is left\. .*type the same command again"
+    with pytest.raises(DiskFullError, match=sentence), atomic(tmp_path / "a.bin") as file:
+        fill(file)
+    assert seen == [[]]
 
 
 def test_rows_are_written_as_csv(tmp_path: Path) -> None:

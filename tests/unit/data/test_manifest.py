@@ -275,3 +275,12 @@ def test_a_domain_is_found_in_the_other_encoding_of_its_accents(tmp_path: Path, 
     assert (data.task(other).held_out, data.task(other).sources) == (name, ("Bern",))
     both = replace(data, domains=(other, name))
     assert (both.domain_index(other), both.domain_index(name)) == (0, 1), "two names remain two"
+
+
+def test_what_holds_arrays_can_be_compared(tmp_path: Path) -> None:
+    """By what it is, not by its arrays, whose comparison is no truth value."""
+    data = manifest(tmp_path)
+    assert data == data
+    assert data != replace(data)
+    assert data.task(None) != data.task(None)
+    assert {data, data} == {data}

@@ -55,6 +55,8 @@ def test_batch_larger_than_a_domain() -> None:
     )
     with pytest.raises(DataError, match=sentence):
         DomainBalanced([PHOTO, SKETCH], 8, 0, ("photo", "sketch"))
+    with pytest.raises(DataError, match=r"domain 'sketch', but got 7 images"):  # the smallest, not the first
+        DomainBalanced([PHOTO, SKETCH, PHOTO], 11, 0, ("photo", "sketch", "print"))
     with pytest.raises(DataError, match=r"the 2 batches of 4 that a step takes .* Use data\.batch_size=3, or less\."):
         DomainBalanced([PHOTO, SKETCH], 4, 0, ("photo", "sketch"), times=2)
     assert len(DomainBalanced([PHOTO, SKETCH], 3, 0, ("photo", "sketch"), times=2)(0)) == 12

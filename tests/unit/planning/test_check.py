@@ -261,6 +261,19 @@ def test_one_domain(photos: Path) -> None:
     assert list(check_lines(found))
 
 
+def test_one_class(photos: Path) -> None:
+    """There is no tail, no shift between shared classes and no method to speak of."""
+    for folder in photos.glob("*/*"):
+        if folder.name != "ant":
+            shutil.rmtree(folder)
+    found = ltds.check(photos)
+    assert any("There is only one class ('ant')" in problem for problem in found.problems)
+    assert found.verdict == (
+        "Nothing can be trained on this data yet: it has one class, and a model chooses among two or more.",
+    )
+    assert (found.method, found.training) == ("", None)
+
+
 def test_a_dataset_is_checked_as_it_is(toy: Manifest) -> None:
     found = ltds.check(toy.root)
     assert found.images == len(toy)

@@ -154,7 +154,7 @@ def test_classes_that_differ_in_a_sign_keep_their_own_descriptions(tmp_path: Pat
 def test_descriptions_in_another_encoding(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes("class,description\nox,Café\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"a CSV file in UTF-8, but got .*CSV UTF-8"):
+    with pytest.raises(DataError, match=r"text in UTF-8, but got the byte 0xe9 in line 2.*CSV UTF-8"):
         read_descriptions(file, ["ox"])
 
 

@@ -6,11 +6,10 @@ import shlex
 from typing import TYPE_CHECKING
 
 from ltds.cli.screen import SCREEN
+from ltds.core.text import few
 
 if TYPE_CHECKING:
     from ltds.data.manifest import Manifest
-
-SHOWN = 5  # images that one note names
 
 
 def print_summary(manifest: Manifest) -> None:
@@ -53,5 +52,4 @@ def _repeated_images(manifest: Manifest) -> list[str]:
 
 def _images_left_out(manifest: Manifest) -> list[str]:
     images = list(manifest.provenance.get("left_out") or ())
-    more = f" and {len(images) - SHOWN} more" if len(images) > SHOWN else ""
-    return [f"left out, as they cannot be decoded: {', '.join(images[:SHOWN])}{more}"] if images else []
+    return [f"left out, as they cannot be decoded: {few(images)}"] if images else []

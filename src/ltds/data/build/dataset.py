@@ -13,10 +13,10 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import composed
+from ltds.core.text import composed, few_quoted
 from ltds.data.build.images import MakePlan, check_images
 from ltds.data.build.plan import Plan
-from ltds.data.build.source import LINK, first_few
+from ltds.data.build.source import LINK
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import STYLE_LIST_FILE, StyledImage, write_style_list
 
@@ -95,7 +95,7 @@ def _require_empty(out: Path) -> None:
     foreign = [name for name in names if name not in LEFT_BY_BUILDS | {STYLE_LIST_FILE} and not name.endswith(".part")]
     if foreign:
         remedy = "Choose another folder, or empty this one."
-        raise DataError(expected(f"'{out}'", "a new or empty folder", f"{first_few(foreign)} in it", remedy))
+        raise DataError(expected(f"'{out}'", "a new or empty folder", f"{few_quoted(foreign)} in it", remedy))
 
 
 def _images(manifest: Manifest) -> Iterator[tuple[str, str, str]]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from ltds.core.errors import DataError, expected
 from ltds.core.processor import cores
 from ltds.core.progress import Progress
-from ltds.core.text import is_utf8, printable
+from ltds.core.text import few_quoted, is_utf8, printable
 from ltds.data.build.plan import Plan
-from ltds.data.build.source import first_few, require_files
+from ltds.data.build.source import require_files
 from ltds.data.decode import decoded, narrow_grey, narrow_note
 from ltds.data.prefetch import prefetch
 
@@ -97,6 +97,6 @@ def _require_utf8_names(plan: Plan, source: Path) -> None:
     names = chain([plan.name], plan.classes, plan.domains, plan.images())
     wrong = [printable(name) for name in names if not is_utf8(name)]
     if wrong:
-        got = f"{len(wrong)} with other bytes: {first_few(wrong)}"
+        got = f"{len(wrong)} with other bytes: {few_quoted(wrong)}"
         remedy = "Rename them, for example with the program convmv."
         raise DataError(expected(f"the names of files and folders in '{source}'", "UTF-8", got, remedy))

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ltds.core.errors import DataError, expected
+from ltds.core.text import few_quoted
 from ltds.data.build.plan import Plan
-from ltds.data.build.source import first_few, read_list
+from ltds.data.build.source import read_list
 from ltds.data.splits import SPLITS
 
 WHERE = "Take the authors' files: https://github.com/guxiao0822/LT-DS, dataset/README.md, 'Train/Val/Test Splits'."
@@ -25,7 +26,9 @@ def list_files(folder: Path, domains: Sequence[str]) -> list[Path]:
     missing = [file.name for file in files if not file.is_file()]
     if missing:
         rule = f"a folder with {len(files)} list files"
-        raise DataError(expected(f"argument 'lists' ('{folder}')", rule, f"no {first_few(missing)} in '{home}'", WHERE))
+        raise DataError(
+            expected(f"argument 'lists' ('{folder}')", rule, f"no {few_quoted(missing)} in '{home}'", WHERE)
+        )
     return files
 
 
@@ -49,7 +52,7 @@ def plan_published(plan: Plan, files: Sequence[Sequence[str]], folder: Path) -> 
                 raise DataError(expected(f"the images with label {label} in '{file.parent}'", rule, got, WHERE))
             rows.append((image, label, domain, split))
     if unknown:
-        got = f"{len(unknown)} that are not: {first_few(unknown)}"
+        got = f"{len(unknown)} that are not: {few_quoted(unknown)}"
         raise DataError(expected(f"the images named in '{folder}'", "in the source", got, plan.where))
     plan.classes = _classes(labels, plan.classes, folder)
     for row in rows:

@@ -11,12 +11,13 @@ from pydantic import Field
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.files import write_csv
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import text_lines
+from ltds.core.text import few_quoted, text_lines
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import Plan, variant
 from ltds.data.build.published import list_files, plan_published
-from ltds.data.build.source import digests, find_root, first_few, images_in
+from ltds.data.build.source import digests, find_root
 from ltds.data.datasets.lts import VERSION, LtsConfig, plan_class_folders, start_plan
+from ltds.data.image_files import images_in
 from ltds.data.manifest import Manifest
 
 WHERE = (
@@ -55,7 +56,9 @@ def build(
         classes = read_classes(base / "classes.txt")
         empty = [name for name in classes if not (root / name).is_dir()]
         if empty:
-            raise DataError(expected(f"'{root}'", "a folder of images for each class", f"no {first_few(empty)}", WHERE))
+            raise DataError(
+                expected(f"'{root}'", "a folder of images for each class", f"no {few_quoted(empty)}", WHERE)
+            )
         files = [[f"{name}/{image}" for image in images_in(root / name)] for name in classes]
         start = start_plan(_name(config, len(classes)), classes, config, WHERE)
         start.licence = LICENCE

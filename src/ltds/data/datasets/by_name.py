@@ -13,8 +13,8 @@ from ltds.core.config import Settings, nested, parse
 from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected, nearest
 from ltds.core.plain import plain_value
 from ltds.core.progress import SILENT, Progress
-from ltds.data.build.source import is_whole_dataset
 from ltds.data.datasets import BUILDERS, config_type, find_builder
+from ltds.data.image_files import is_whole_dataset
 from ltds.data.manifest import Manifest
 
 

@@ -11,21 +11,13 @@ from pydantic import Field, field_validator, model_validator
 from ltds.core.config import Fraction
 from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import composed
+from ltds.core.text import composed, few_quoted
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import BuildConfig, Plan
-from ltds.data.build.source import (
-    FileId,
-    file_id,
-    find_root,
-    first_few,
-    folders_in,
-    images_below,
-    images_in,
-    is_whole_dataset,
-)
+from ltds.data.build.source import find_root
 from ltds.data.build.stratify import draw_splits
 from ltds.data.datasets.ignored import ignored
+from ltds.data.image_files import FileId, file_id, folders_in, images_below, images_in, is_whole_dataset
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 
@@ -226,4 +218,4 @@ def _lost(one: str, several: str, names: Collection[str]) -> Iterator[str]:
     """A sentence about classes or domains that were left out, if there are any."""
     if names:
         was = f"1 {one} was" if len(names) == 1 else f"{len(names)} {several} were"
-        yield f"{was} left out because none of the images can be decoded: {first_few(sorted(names))}"
+        yield f"{was} left out because none of the images can be decoded: {few_quoted(sorted(names))}"

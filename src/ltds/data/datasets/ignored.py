@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from ltds.data.build.source import (
-    datasets_below,
-    files_below,
-    first_few,
-    images_in,
-    is_image_name,
-    is_whole_dataset,
-)
+from ltds.core.text import few_quoted
+from ltds.data.image_files import datasets_below, files_below, folders_in, images_in, is_image_name, is_whole_dataset
 
 _SHOWN = 5
 _EXPECTED = frozenset(  # files that often lie among images and never are one
@@ -27,18 +21,23 @@ _EXPECTED_NAMES = frozenset({"readme", "license", "licence", "copying", "makefil
 
 
 def ignored(root: Path, layout: str, *, deep: bool) -> list[str]:
-    """A sentence each about datasets inside the folder, images at another depth than the layout says, and other files.
+    """A sentence each about datasets inside, images at another depth than the layout says, other files, empty folders.
 
     `deep`: images in folders below those of the layout are used.
     """
-    return [*_ignored_datasets(root), *_ignored_images(root, layout, deep), *_ignored_files(root)]
+    datasets = list(datasets_below(root))
+    return [
+        *_ignored_datasets(datasets),
+        *_ignored_images(root, layout, deep),
+        *_ignored_files(root, layout, datasets),
+    ]
 
 
-def _ignored_datasets(root: Path) -> Iterator[str]:
-    if datasets := list(datasets_below(root)):
+def _ignored_datasets(datasets: Sequence[str]) -> Iterator[str]:
+    if datasets:
         number = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
         was = "was ignored, with its images" if len(datasets) == 1 else "were ignored, with their images"
-        yield f"{number} inside the folder {was}: {first_few(datasets)}"
+        yield f"{number} inside the folder {was}: {few_quoted(datasets)}"
 
 
 def _ignored_images(root: Path, layout: str, deep: bool) -> Iterator[str]:
@@ -53,26 +52,50 @@ def _ignored_images(root: Path, layout: str, deep: bool) -> Iterator[str]:
             others += [(inside / name).as_posix() for name in images_in(Path(folder))]
     if others:
         number = "1 image was" if len(others) == 1 else f"{len(others)} images were"
-        yield f"{number} ignored because not in folders {layout}: {first_few(others)}"
+        yield f"{number} ignored because not in folders {layout}: {few_quoted(others)}"
 
 
-def _ignored_files(root: Path) -> Iterator[str]:
-    """How many files are no images, by their suffix, and the folders that hold no image because of that."""
+def _ignored_files(root: Path, layout: str, datasets: Iterable[str]) -> Iterator[str]:
+    """How many files are no images, by their suffix; and the folders in which there is no image."""
     others: list[PurePosixPath] = []
+    with_files: set[PurePosixPath] = set()
     with_images: set[PurePosixPath] = set()
     for name in files_below(root):
         file = PurePosixPath(name)
+        with_files.update(file.parents)
         if is_image_name(file.name):
-            with_images.add(file.parent)
+            with_images.update(file.parents)
         elif file.suffix.lower() not in _EXPECTED and file.name.lower() not in _EXPECTED_NAMES:
             others.append(file)
-    if not others:
-        return
-    with_images |= {parent for folder in with_images for parent in folder.parents}
+    if others:
+        yield _of_other_kinds(others, with_images)
+    named = {_outermost(file, with_images) for file in others}
+    with_files.update(folder for name in datasets for folder in PurePosixPath(name).parents)
+    depth = layout.count("/") + 1
+    lost: set[PurePosixPath] = set()
+    for folder in _folders(root, PurePosixPath(), depth):
+        # A folder of lists and notes beside the domains is nothing that got lost; an empty one may be.
+        hollow = folder not in with_files or (len(folder.parts) == depth and folder not in with_images)
+        if hollow and not (named | lost) & {folder, *folder.parents}:
+            lost.add(folder)
+    if lost:
+        number = "1 folder has" if len(lost) == 1 else f"{len(lost)} folders have"
+        yield f"{number} no image: {few_quoted(sorted(map(str, lost)))}"
+
+
+def _folders(root: Path, inside: PurePosixPath, depth: int) -> Iterator[PurePosixPath]:
+    """The folders of the layout's levels, outer ones first; datasets are none of them."""
+    for name in folders_in(root / inside) if depth else ():
+        if not is_whole_dataset(root / inside / name):
+            yield inside / name
+            yield from _folders(root, inside / name, depth - 1)
+
+
+def _of_other_kinds(others: list[PurePosixPath], with_images: set[PurePosixPath]) -> str:
     without = sorted({str(outer) for file in others if (outer := _outermost(file, with_images)) is not None})
     number = "1 file of another kind was" if len(others) == 1 else f"{len(others)} files of other kinds were"
-    nothing = f"; no image in {first_few(without)}" if without else ""
-    yield f"{number} ignored: {_by_suffix(others)}{nothing}"
+    nothing = f"; no image in {few_quoted(without)}" if without else ""
+    return f"{number} ignored: {_by_suffix(others)}{nothing}"
 
 
 def _outermost(file: PurePosixPath, with_images: set[PurePosixPath]) -> PurePosixPath | None:

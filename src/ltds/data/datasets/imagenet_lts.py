@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import text_lines
+from ltds.core.text import few_quoted, text_lines
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import Plan, variant
-from ltds.data.build.source import digests, find_root, first_few, read_list
+from ltds.data.build.source import digests, find_root, read_list
 from ltds.data.datasets.lts import VERSION, StyleConfig, draw_domains, start_plan
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
@@ -51,7 +51,7 @@ def build(
     files = [lists / name for name in LISTS.values()]
     missing = [file.name for file in files if not file.is_file()]
     if missing:
-        got = f"no {first_few(missing)}"
+        got = f"no {few_quoted(missing)}"
         raise DataError(expected(f"argument 'lists' ('{lists}')", "a folder of ImageNet-LT's lists", got, WHERE_LISTS))
     key = {
         "builder": "imagenet-lts",
@@ -135,7 +135,8 @@ def _require_once(plan: Plan, lists: Path) -> None:
             suspects[plan.image(row)].append(SPLITS[split])
     twice = [f"{image} ({' and '.join(splits)})" for image, splits in suspects.items() if len(splits) > 1]
     if twice:
-        got, remedy = f"{len(twice)} more than once: {first_few(twice)}", f"Remove them from one list. {WHERE_LISTS}"
+        got = f"{len(twice)} more than once: {few_quoted(twice)}"
+        remedy = f"Remove them from one list. {WHERE_LISTS}"
         raise DataError(expected(f"the images in '{lists}'", "each in one line of one list", got, remedy))
 
 
@@ -165,7 +166,7 @@ def _classes(wnids: dict[int, str], class_names: Path | None) -> list[str]:
     if missing:
         remedy = "Give a file with a line 'wnid name' for each class."
         raise DataError(
-            expected(f"'{class_names}'", "a name for every class", f"none for {first_few(missing)}", remedy)
+            expected(f"'{class_names}'", "a name for every class", f"none for {few_quoted(missing)}", remedy)
         )
     times = Counter(known[wnid] for wnid in ordered)
     return [known[wnid] if times[known[wnid]] == 1 else f"{known[wnid]} ({wnid})" for wnid in ordered]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ltds.core.errors import DataError
-from ltds.data.build.source import SUFFIXES, first_few
+from ltds.core.text import few_quoted
 from ltds.data.datasets.folder import SPLIT_WORDS
+from ltds.data.image_files import SUFFIXES
 
 SUGGESTED = "Sort them into folders by domain and class, as in {name}/hospital-a/benign/001.jpg."
 
@@ -64,9 +65,10 @@ def _refuse_splits_among_others(root: Path, names: set[str]) -> None:
     if not others or not splits:
         return
     raise DataError(
-        f"Expected the folders of one level in '{root}' to be splits or none of them, but got {first_few(splits)} next "
-        f"to {first_few(others)}. If they are splits, move the others away, or rename them to train, val or test. If "
-        "they are not, build the dataset with the builder 'folder' and name its setting 'layout', such as domain/class."
+        f"Expected the folders of one level in '{root}' to be splits or none of them, but got {few_quoted(splits)} "
+        f"next to {few_quoted(others)}. If they are splits, move the others away, or rename them to train, val or "
+        "test. If they are not, build the dataset with the builder 'folder' and name its setting 'layout', such as "
+        "domain/class."
     )
 
 
@@ -78,7 +80,7 @@ def _refuse_deeper_splits(root: Path, levels: list[list[str]], depth: int) -> No
     example = next("/".join(folders) for folders in levels if set(folders[depth:]) & set(splits))
     raise DataError(
         f"Expected the folders of splits in '{root}' to be directly in every domain or class, or in none, but got "
-        f"{first_few(splits)} elsewhere, such as '{example}'. If they are splits, sort the other images into such "
+        f"{few_quoted(splits)} elsewhere, such as '{example}'. If they are splits, sort the other images into such "
         "folders as well, or list all images in a CSV file with the columns path, class, domain and split. If they are "
         "not, rename them."
     )

@@ -12,10 +12,10 @@ from pydantic import Field, field_validator
 
 from ltds.core.errors import DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import composed, reading, text_lines
+from ltds.core.text import composed, few_quoted, reading, text_lines
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import Plan
-from ltds.data.build.source import digests, find_root, first_few, relative_to
+from ltds.data.build.source import digests, find_root, relative_to
 from ltds.data.datasets.folder import ONE_DOMAIN, DrawConfig, make_plan, split_named
 from ltds.data.manifest import Manifest
 
@@ -271,7 +271,7 @@ def _ignored_columns(file: Path, config: ListsConfig) -> Iterator[str]:
         number = "1 column" if len(ignored) == 1 else f"{len(ignored)} columns"
         was = "was" if len(ignored) == 1 else "were"
         names = ", ".join(getattr(config, name) for name in ("path", "label", "domain", "split") if name not in named)
-        yield f"{number} of '{file.name}' {was} ignored: {first_few(ignored)}; those that are read are called {names}"
+        yield f"{number} of '{file.name}' {was} ignored: {few_quoted(ignored)}; those that are read are called {names}"
 
 
 def _is_csv(file: Path) -> bool:

@@ -18,7 +18,8 @@ from ltds.core.rng import numpy_generator
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.longtail import deal, domains_of_classes, longtail_counts, split_over_domains
 from ltds.data.build.plan import BuildConfig, Plan, style_folder
-from ltds.data.build.source import find_root, folders_in, images_in
+from ltds.data.build.source import find_root
+from ltds.data.image_files import folders_in, images_in
 from ltds.data.manifest import Manifest
 
 VERSION = 2  # raise it when the same seed gives another dataset

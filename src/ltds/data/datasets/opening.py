@@ -8,8 +8,9 @@ from pathlib import Path
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.progress import SILENT, Progress
-from ltds.data.build.source import datasets_below, first_few, images_below
+from ltds.core.text import few_quoted
 from ltds.data.datasets.bestiary import BestiaryConfig, build
+from ltds.data.image_files import datasets_below, images_below
 from ltds.data.manifest import Manifest
 
 BUILT_IN = "bestiary"
@@ -98,10 +99,10 @@ def _refuse_folders_without(source: Path) -> None:
     inside = list(datasets_below(source))
     if inside:
         raise DataError(
-            f"Expected '{source}' to be the folder of a dataset, but got a folder with {first_few(inside)} in it. "
+            f"Expected '{source}' to be the folder of a dataset, but got a folder with {few_quoted(inside)} in it. "
             f"Name the dataset itself, such as '{source / inside[0]}'."
         )
     raise DataError(
         f"Expected '{source}' to be the folder of a dataset, or a folder of images, but got one with no images in it, "
-        "and no manifest.json. Name another folder."
+        "and no manifest.json. Name the folder that holds them."
     )

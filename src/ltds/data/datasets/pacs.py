@@ -14,10 +14,11 @@ from pydantic import Field
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import numpy_generator
+from ltds.core.text import few_quoted
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.longtail import largest_tail
 from ltds.data.build.plan import BuildConfig, Plan
-from ltds.data.build.source import digests, find_root, first_few, read_list
+from ltds.data.build.source import digests, find_root, read_list
 from ltds.data.manifest import Manifest
 
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
@@ -71,7 +72,7 @@ def read_lists(splits: Path) -> PacsLists:
     """The twelve lists, checked: labels agree with folders, and each test list is train and crossval together."""
     missing = [file.name for file in list_paths(splits) if not file.is_file()]
     if missing:
-        got = f"no {first_few(missing)}"
+        got = f"no {few_quoted(missing)}"
         raise DataError(expected(f"argument 'splits' ('{splits}')", "a folder of the official lists", got, WHERE_LISTS))
     images = {
         domain: {split: _read(splits / f"{domain}_{name}_kfold.txt", domain) for split, name in SPLIT_NAMES.items()}

@@ -18,12 +18,13 @@ from ltds.core.progress import SILENT, Progress
 from ltds.core.text import composed
 from ltds.data.build.dataset import LEFT_BY_BUILDS
 from ltds.data.build.images import damage
-from ltds.data.build.source import LINK, digests, images_below
+from ltds.data.build.source import LINK, digests
 from ltds.data.datasets import BUILDERS, folder, lists
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.lists import ListedImages, ListsConfig
-from ltds.data.datasets.opening import data_home, open_dataset, raw_images, require_path
+from ltds.data.datasets.opening import BUILT_IN, data_home, open_dataset, raw_images, require_path
+from ltds.data.image_files import images_below
 from ltds.data.manifest import Manifest
 
 FEWEST_TEST = 10  # test images of a pair that are never cut
@@ -35,9 +36,7 @@ def open_or_build(source: str | Path | Manifest, progress: Progress = SILENT) ->
     It is built in the data home ($LTDS_DATA, or `data`), with a link to the images; images that cannot be decoded are
     left out. A dataset built before is used again if the images are still the same.
     """
-    if not isinstance(source, Manifest):
-        require_path(source)
-    path = raw_images(source)
+    path = _images_or_none(source)
     if path is None:
         return open_dataset(source, progress)
     return _from_list(path, progress) if path.is_file() else _from_folder(path, progress)
@@ -83,8 +82,22 @@ def read_listed(file: Path) -> tuple[ListedImages, ListsConfig]:
 
 def open_or_preview(source: str | Path | Manifest, progress: Progress = SILENT) -> Manifest:
     """The dataset that `source` names, or the `preview` of one; a class needs no training images."""
-    path = raw_images(source)
+    path = _images_or_none(source)
     return open_dataset(source, progress, evaluated_only=True) if path is None else preview(path)
+
+
+def _images_or_none(source: str | Path | Manifest) -> Path | None:
+    """`raw_images`, but raises where there is nothing, and says that images would do as well as a dataset."""
+    if isinstance(source, Manifest):
+        return None
+    require_path(source)
+    path = raw_images(source)
+    if path is None and str(source) != BUILT_IN and not Path(source).is_dir():
+        rule = "a folder of images sorted as domain/class/*, a list of them (.csv), or the folder of a dataset"
+        got = "another file" if Path(source).exists() else "nothing there"
+        remedy = "Check the path. 'bestiary' is the dataset that comes with ltds."
+        raise DataError(expected(f"'{source}'", rule, got, remedy))
+    return path
 
 
 def preview(source: Path, *, without: Collection[str] = ()) -> Manifest:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ltds.data.build.source import is_missing, require_files
+from ltds.data.build.source import require_files
 from ltds.data.datasets.lists import BESIDE
+from ltds.data.image_files import is_missing
 from ltds.data.manifest import Manifest
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from ltds.core.text import printable
-from ltds.planning.check.report import FEW_IMAGES, DataCheck
+from ltds.evaluation.metrics import FEW_IMAGES
+from ltds.planning.check.report import DataCheck
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
@@ -17,6 +18,9 @@ th:first-child, td:first-child { text-align: left; }
 .caution { border-left: 4px solid #b58900; padding-left: .8rem; }
 .none { color: #aaa; }
 """
+
+
+MARK = "ltds data check: "  # at the beginning of the title
 
 
 def html_page(check: DataCheck) -> str:
@@ -39,7 +43,7 @@ def html_page(check: DataCheck) -> str:
         "<h2>Images of each class and domain</h2>",
         _pairs(check),
     ]
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
+    head = f'<meta charset="utf-8"><title>{MARK}{escape(check.name)}</title><style>{STYLE}</style>'
     page = f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
     return printable(page)
 

@@ -10,7 +10,6 @@ from ltds.core.text import printable
 from ltds.planning.check.probe import DomainProbe
 
 FORMAT = 2  # 1: "across" of near-duplicates was one word
-FEW_IMAGES = 30  # a share of fewer images means little: its margin is above 18 points
 Across = Literal["classes", "splits", "validation", "domains"]
 
 

@@ -175,11 +175,11 @@ def _opened(data: str | Path | Manifest, progress: Progress) -> Manifest:
 
 
 def _method(manifest: Manifest, training: dict[str, str] | None) -> tuple[str, str]:
-    """The method to start with, and why; none without training images.
+    """The method to start with, and why; none without training images, or with one class only.
 
     It is the one that `training` uses: the runs of an estimate share the method of the one with the fewest images.
     """
-    if not len(manifest.rows("train")):
+    if not len(manifest.rows("train")) or len(manifest.classes) < 2:
         return "", ""
     facts, counted = facts_of_trained_domains(manifest), ""
     embeddings = _embeddings(manifest)

@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Iterator
 
 from ltds.core.text import printable
-from ltds.planning.check.report import FEW_IMAGES, DataCheck
+from ltds.evaluation.metrics import FEW_IMAGES
+from ltds.planning.check.report import DataCheck
 
 WIDTH, MOST_ROWS = 100, 12
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from ltds.core.text import printable
+from ltds.core.text import few, printable
 from ltds.data.decode import narrow_note
-from ltds.planning.check.report import FEW_IMAGES, Across, DataCheck, Finding
+from ltds.evaluation.metrics import FEW_IMAGES
+from ltds.planning.check.report import Across, DataCheck, Finding
 
-SHOWN = 4
 STRONG, MODERATE = 0.15, 0.05  # drops of accuracy on an unseen domain
 RARE = 20  # images of a class below which more of them are the first thing to collect
 
@@ -80,7 +80,7 @@ def _cautions(check: DataCheck) -> Iterator[str]:
     narrow = narrow_note(check.narrow.values()) if check.narrow else None
     yield from (note for note in check.notes if note != narrow)
     if narrow is not None:
-        yield f"{narrow}: {few(check.narrow)}"
+        yield f"{narrow}: {few(list(check.narrow))}"
     if check.splits["train"]:
         yield from _cautions_for_training(check)
     if check.tiny:
@@ -129,10 +129,14 @@ def _cautions_for_training(check: DataCheck) -> Iterator[str]:
 
 def verdict(check: DataCheck) -> Iterator[str]:
     """How long the tail, how strong the shift, how to start and what to collect, a sentence each."""
-    yield _tail(check)
-    yield _shift(check)
+    if len(check.classes) > 1:
+        yield _tail(check)
+        yield _shift(check)
     if not check.splits["train"]:
         yield "Nothing can be trained on this data: it has no training images. Evaluate a trained model on it."
+        return
+    if len(check.classes) < 2:
+        yield "Nothing can be trained on this data yet: it has one class, and a model chooses among two or more."
         return
     yield f"Start with the method '{check.method}': {check.method_reason}."
     yield _collect(check)
@@ -181,13 +185,6 @@ def _collect(check: DataCheck) -> str:
     if not wishes:
         return "Nothing is missing that should be collected first; a further domain always helps."
     return f"Collect next: {'; '.join(wishes)}."
-
-
-def few(names: Iterable[str], shown: int = SHOWN) -> str:
-    """The first names, and how many more there are."""
-    listed: Sequence[str] = list(names)
-    more = f" and {len(listed) - shown} more" if len(listed) > shown else ""
-    return ", ".join(listed[:shown]) + more
 
 
 def count(number: int, word: str) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ltds.reporting.collection import Collection
 from ltds.reporting.figures.context import ReportFigure
-from ltds.reporting.formats.csv_table import csv_table
+from ltds.reporting.formats.csv_table import NAMES, csv_table
 from ltds.reporting.formats.html.page import render_page
 from ltds.reporting.formats.json_record import json_text
-from ltds.reporting.formats.latex import latex_table
-from ltds.reporting.formats.markdown import markdown_table
+from ltds.reporting.formats.latex import NEEDS, latex_table
+from ltds.reporting.formats.markdown import COMMENT, markdown_table
 
 ReportFormat = Callable[[Collection, str | None, Sequence[ReportFigure]], str]
 
@@ -25,4 +25,11 @@ FORMATS: dict[str, ReportFormat] = {
     ".csv": _without_figures(csv_table),
     ".tex": _without_figures(latex_table),
     ".json": _without_figures(json_text),
+}
+MARKS = {  # near the beginning of a file of each format, and of no other file
+    ".html": "<title>ltds report: ",
+    ".md": COMMENT,
+    ".csv": ",".join(NAMES),
+    ".tex": NEEDS,
+    ".json": '"unit": "percent",\n  "interval": {',
 }

@@ -10,6 +10,8 @@ from ltds.reporting.comparison_table import ComparisonTable, sentences
 from ltds.reporting.legend import IMAGES_ROW, comparison_tables, cost_headings, cost_texts, legend
 from ltds.reporting.result_table import MISSING, ResultTable, TableCell, detail_table, main_table
 
+COMMENT = "<!-- written by ltds report -->"
+
 
 def markdown_table(collection: Collection, reference: str | None = None) -> str:
     """For each dataset the main table, its comparisons and the detail table; then the legend, and the problems."""
@@ -23,7 +25,7 @@ def markdown_table(collection: Collection, reference: str | None = None) -> str:
         compared += comparisons
     below = dict.fromkeys([*legend(tables), *sentences(compared)])
     problems = ["## Problems", _list(collection.problems)] if collection.problems else []
-    return "\n\n".join([*blocks, _list(below), *problems]) + "\n"
+    return "\n\n".join([COMMENT, *blocks, _list(below), *problems]) + "\n"
 
 
 def _list(sentences: Iterable[str]) -> str:

@@ -121,6 +121,16 @@ def test_files_that_are_no_images_are_counted(wards: Path, tmp_path: Path) -> No
     assert folder.build(tmp_path / "e", wards, FolderConfig()).provenance["notes"] == [said]
 
 
+def test_folders_without_any_image_are_named(wards: Path, tmp_path: Path) -> None:
+    """A class whose images were not copied must not vanish without a word; lists beside the domains are no class."""
+    for place in ("north/empty class", "west/cat", "south/noted", "lists", "north/cat/deeper", ".hidden/cat"):
+        (wards / place).mkdir(parents=True)
+    for place in ("south/noted/why.txt", "lists/train.txt"):
+        (wards / place).write_text("")
+    said = "3 folders have no image: 'north/empty class', 'south/noted', 'west'"
+    assert folder.build(tmp_path / "d", wards, FolderConfig()).provenance["notes"] == [said]
+
+
 @pytest.mark.parametrize("way", ["folder", "lists"])
 def test_damaged_images_are_left_out_before_the_draw(wards: Path, tmp_path: Path, way: str) -> None:
     def build(name: str, damaged: str) -> Manifest:

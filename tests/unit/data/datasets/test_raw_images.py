@@ -13,7 +13,6 @@ import pytest
 from PIL import Image, features
 
 from ltds.core.errors import DataError
-from ltds.data.build.source import SUFFIXES, images_below
 from ltds.data.build.stratify import split_counts
 from ltds.data.datasets import folder, lists, raw
 from ltds.data.datasets.folder import make_plan
@@ -21,6 +20,7 @@ from ltds.data.datasets.layout import infer_layout
 from ltds.data.datasets.opening import ImageFolderError, open_dataset, raw_images
 from ltds.data.datasets.raw import dataset_name, open_or_build, open_or_preview, preview, read_folder
 from ltds.data.decode import FORMATS, decode
+from ltds.data.image_files import SUFFIXES, images_below
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 
@@ -454,6 +454,12 @@ def test_a_folder_of_images_is_no_dataset(photos: Path) -> None:
     assert pickle.loads(pickle.dumps(caught.value)).source == photos
     with pytest.raises(DataError, match="there is none"):
         open_dataset("nowhere")
+    Path("notes.md").touch()
+    for opened in (open_or_preview, open_or_build):  # which take images, too
+        with pytest.raises(DataError, match=r"'nowhere' to be a folder of images .*domain/class/.* nothing there\."):
+            opened("nowhere")
+        with pytest.raises(DataError, match=r"but got another file\. Check the path\."):
+            opened("notes.md")
     Path("empty").mkdir()
     Path("empty", "notes.md").touch()
     for opened in (open_dataset, open_or_preview, open_or_build):

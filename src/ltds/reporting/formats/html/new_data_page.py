@@ -12,13 +12,14 @@ from ltds.evaluation.mistakes import SAME, SHOWN
 from ltds.evaluation.thumbnails import thumbnail
 from ltds.reporting.formats.html.mistakes import ConfusedPair, MistakePicture, MistakesView, picture_url
 from ltds.reporting.formats.html.template import render_template
-from ltds.reporting.legend import FEW_IMAGES
+from ltds.reporting.legend import ABOUT_FEW_IMAGES
 from ltds.reporting.new_data import (
     JudgedImage,
     headline_sentences,
     most_confident_mistakes,
     new_data_advice,
     share_rows,
+    shown_classes,
     shown_columns,
 )
 
@@ -47,7 +48,7 @@ def render_new_data(metrics: Mapping[str, Any], judged: Sequence[JudgedImage], r
         model=model,
         data=metrics["data"],
         unknown=metrics["unknown"],
-        classes=metrics["classes"],
+        classes=shown_classes(metrics["classes"]),
         headline=main,
         more=more,
         advice=list(new_data_advice(metrics)),
@@ -56,7 +57,7 @@ def render_new_data(metrics: Mapping[str, Any], judged: Sequence[JudgedImage], r
         per_class=rows["per_class"],
         overall=share_rows({"all": metrics["overall"]}, columns),
         macro=metrics["overall"]["macro_accuracy"],
-        few=FEW_IMAGES if any(cell.too_few for cell in cells) else "",
+        few=ABOUT_FEW_IMAGES if any(cell.too_few for cell in cells) else "",
         mistakes=_mistakes(judged, root, model),
     )
 
