@@ -20,8 +20,10 @@ from torch import Tensor, nn
 from ltds.core.ranks import ALONE, Ranks
 from ltds.core.rng import numpy_generator
 from ltds.core.types import Batch
+from ltds.data.inputs import NetworkInputs, Rows
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
+from ltds.engine.fitting import fit_in_training
 from ltds.engine.loop import take_step
 from ltds.engine.phases import freeze, start_phase
 from ltds.engine.step_numbers import StepNumbers
@@ -43,6 +45,19 @@ class PlainNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.second(torch.relu(self.first(images))).relu().mean((2, 3))
+
+
+class InDouble:
+    """The inputs of a session in float64, for what a method computes from whole splits."""
+
+    def __init__(self, inputs: NetworkInputs) -> None:
+        self.inputs, self.checksum = inputs, inputs.checksum
+
+    def training(self, batch: Rows, share: Rows, seed: int, step: int) -> Tensor:
+        return self.inputs.training(batch, share, seed, step).double()
+
+    def evaluation(self, rows: Rows) -> Tensor:
+        return self.inputs.evaluation(rows).double()
 
 
 class StepLosses:
@@ -70,6 +85,7 @@ def take_steps(manifest: Manifest, method: str, network: str, ranks: Ranks = ALO
     if method == "equal":
         groups["method"] = {"criterion": {"rare_share": 0.1}}
     session = assemble(toy_config(manifest, method, **groups), manifest, ranks=ranks)
+    session = replace(session, inputs=InDouble(session.inputs))
     session.method.double()
     for i, parameter in enumerate(session.method.parameters()):
         drawn = numpy_generator(0, "tests/weights", i).uniform(-1, 1, parameter.shape)
@@ -82,6 +98,7 @@ def take_steps(manifest: Manifest, method: str, network: str, ranks: Ranks = ALO
                 start_phase(scheduled, session.method, session.optimizer, seed=0)
             freeze(session.method, scheduled.phase, session.learnable)
         batch: Batch = session.batch(step)
+        fit_in_training(session, step)
         take_step(session, replace(batch, images=batch.images.double()), step, StepNumbers(log))
     weights = {name: value.double() for name, value in session.method.state_dict().items()}
     return {"losses": torch.tensor(log.losses, dtype=torch.float64), **weights}

@@ -16,7 +16,7 @@ from ranked_steps import take_steps
 
 TESTS = Path(__file__).parents[1]
 METHODS_TRIED = ("agg", "agg-embeddings", "crt", "equal", "remix", "epi-fcr", "mixstyle", "cumix", "daml", "isda")
-METHODS_TRIED += ("masf", "mldg", "ltds", "ltds-paper", "ltds-code", "ltds-k")
+METHODS_TRIED += ("boda-crt", "masf", "mldg", "ltds", "ltds-paper", "ltds-code", "ltds-k")
 WITH_BATCHNORM = {"agg", "ltds", "mldg", "mixstyle"}
 PLAIN, SYNCED = "ranked_steps:PlainNet", "tiny"
 

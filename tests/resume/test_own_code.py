@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import ltds
 from command_line import QUICK, Command
 from ltds.benchmarking.cells import GridCell
 from ltds.benchmarking.runner import run_cells
@@ -78,7 +79,7 @@ def test_a_run_says_that_it_goes_on_with_another_version(toy: Manifest, tmp_path
     forget(old, "code")
     with warnings.catch_warnings():
         warnings.simplefilter("error", LtdsWarning)
-        resume_run(same, trust=["their_code"])
+        ltds.train(resume=same.path, trust="their_code")
         second = file.write("30")
         resume_run(old, trust=["their_code"])
     with pytest.warns(LtdsWarning, match=r"another version of the module 'their_code'.* in another folder"):

@@ -6,6 +6,7 @@ N samples, C classes, K source domains, D features, S semantic width, H x W pixe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -95,6 +96,11 @@ class StepLoss:
 
     total: Tensor
     terms: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def first_step_after(share: float, steps: int) -> int:
+    """The first of these steps (from 0) after a share of them: 55 of 100 for .55, although .55 is not exact."""
+    return math.ceil(round(share * steps, 9))
 
 
 @dataclass(frozen=True)

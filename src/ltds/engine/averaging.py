@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
+from ltds.core.types import first_step_after
 from ltds.engine.phases import ScheduledPhase
 from ltds.engine.settings import AveragingSettings
-from ltds.stats.covariance import OnlineCovariance
-from ltds.stats.prototypes import Prototypes
-
-STATISTICS = (Prototypes, OnlineCovariance)
-"""What these modules store describes training images and is an average already: it is no weight."""
+from ltds.stats.statistics import Statistics
 
 
 class WeightAverage:
@@ -59,7 +55,7 @@ class WeightAverage:
 
 def first_averaged_step(scheduled: ScheduledPhase, start: float) -> int:
     """The first step of the run (from 0) whose weights are averaged: after the share `start` of the phase."""
-    return scheduled.start + math.ceil(round(start * scheduled.steps, 9))
+    return scheduled.start + first_step_after(start, scheduled.steps)
 
 
 @contextmanager
@@ -80,8 +76,8 @@ def weights_of(method: nn.Module) -> dict[str, Tensor]:
 
 
 def statistics_of(method: nn.Module) -> frozenset[str]:
-    """The names of a method's prototypes and covariances, which averages of weights take over as they are."""
-    modules = [(name, module) for name, module in method.named_modules() if isinstance(module, STATISTICS)]
+    """The names of what a method knows of training images (prototypes, say), which averages of weights copy."""
+    modules = [(name, module) for name, module in method.named_modules() if isinstance(module, Statistics)]
     return frozenset(f"{name}.{buffer}" for name, module in modules for buffer in module.state_dict())
 
 

@@ -13,12 +13,13 @@ from ltds.core.errors import LtdsWarning
 from ltds.core.progress import SILENT, Advance, Progress
 from ltds.core.rng import reseed_global
 from ltds.core.runs import RunDirectory
-from ltds.core.types import Batch, Clock
+from ltds.core.types import Batch
 from ltds.engine.agree import restored_in_all
 from ltds.engine.batchnorm import estimate_statistics
 from ltds.engine.checkpoint import TrainState, save_checkpoint
 from ltds.engine.features import validation_distances
 from ltds.engine.finite import require_finite_weights
+from ltds.engine.fitting import fit_in_training
 from ltds.engine.fixed_state import require_same_state
 from ltds.engine.journal import Journal, SilentJournal
 from ltds.engine.optim import learning_rate, set_learning_rate
@@ -69,6 +70,7 @@ def _train_phase(
     numbers = StepNumbers(journal, look_every(session.config.run.look_every, session.device))
     begun = state.step
     for batch in session.batches(state.step, min(stop, scheduled.stop)):
+        fit_in_training(session, state.step, progress)
         take_step(session, batch, state.step, numbers)
         if state.step == begun:
             require_same_state(session.method, session.layout, session.optimizer)
@@ -86,7 +88,7 @@ def _train_phase(
             _keep_window(session, run, state, journal, scheduled, progress)
         if state.step % every == 0 or state.step in (stop, scheduled.stop):
             _save(session, run, state, journal)
-        advance(done, note=_note(state, numbers.last))
+        advance(done, note=_note(state, numbers.last, session.config.schedule.keep))
         if state.step == scheduled.stop:
             break
     return state
@@ -108,13 +110,12 @@ def take_step(session: Session, batch: Batch, step: int, numbers: StepNumbers) -
     """Take one step of training, and have its numbers written to the journal, now or at their next look."""
     config, started = session.config, time.perf_counter()
     scheduled, per_epoch = session.phase_at(step), config.schedule.steps_per_epoch
-    clock = Clock(config.run.seed, step - scheduled.start, scheduled.steps, per_epoch, scheduled.phase.name)
     reseed_global(config.run.seed, "step", step)
     lr = learning_rate(step, config.optimizer.lr, config.schedule, scheduled)
     set_learning_rate(session.optimizer, lr)
     session.method.train()
     with session.shared_out():
-        loss = checked_loss(session.method.loss(batch, clock), session.method)
+        loss = checked_loss(session.method.loss(batch, session.clock(step)), session.method)
         numbers.check(loss, step)
         session.optimizer.zero_grad(set_to_none=True)
         loss.total.backward()  # type: ignore[no-untyped-call]
@@ -225,6 +226,7 @@ def _save(session: Session, run: RunDirectory, state: TrainState, journal: Journ
     )
 
 
-def _note(state: TrainState, loss: float) -> str:
-    best = f" · best val {100 * state.best_accuracy:.1f} %" if state.best_accuracy > 0 else ""
-    return f"loss {loss:.3f}{best}" if math.isfinite(loss) else best.removeprefix(" · ")
+def _note(state: TrainState, loss: float, keep: str) -> str:
+    """What the bar says: the last loss, and how good the weights are that would be kept now."""
+    kept = f"{keep} val {100 * state.best_accuracy:.1f} %" if state.best_accuracy > 0 else ""
+    return " · ".join(text for text in (f"loss {loss:.3f}" if math.isfinite(loss) else "", kept) if text)

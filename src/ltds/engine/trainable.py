@@ -33,6 +33,12 @@ def trainable_task(manifest: Manifest, held_out: str | None) -> Task:
     return task
 
 
+def require_sources(config: RunConfig, manifest: Manifest, held_out: str | None) -> None:
+    """Refuse a method that needs more domains than a run without this one has."""
+    sources = [domain for domain in manifest.domains if domain != held_out]
+    config.method_entry.method.require_sources(config.method, sources, config.method_name)
+
+
 def has_known_validation(manifest: Manifest, task: Task) -> bool:
     """Whether the source domains have validation images of known classes."""
     rows = np.concatenate([manifest.rows("val", source) for source in task.sources])

@@ -2,6 +2,7 @@
 
 from ltds.losses.adjustment import LogitAdjustedLoss, adjusted_after_training, logit_adjustment, smoothed_counts
 from ltds.losses.augmentation import augmentation_loss, augmented_logits, strength_at
+from ltds.losses.balanced_alignment import balanced_alignment_loss, moment_alignment_loss
 from ltds.losses.calibrated import (
     BalancedSoftmaxLoss,
     DistributionCalibratedLoss,
@@ -34,6 +35,7 @@ __all__ = [
     "adjusted_after_training",
     "augmentation_loss",
     "augmented_logits",
+    "balanced_alignment_loss",
     "calibrated_cross_entropy",
     "class_alignment_loss",
     "distillation_loss",
@@ -42,6 +44,7 @@ __all__ = [
     "log_counts",
     "logit_adjustment",
     "mixed_teacher",
+    "moment_alignment_loss",
     "prototype_contrast",
     "rare_classes",
     "semantic_alignment_loss",

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from ltds.core.config import Settings
 from ltds.core.errors import ConfigError
-from ltds.core.task import Task
 from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.methods.problem import Problem
 from ltds.nn.adapter import is_row_by_row
@@ -68,7 +67,7 @@ class Method(nn.Module, ABC):
 
     def __init__(self, config: Any, problem: Problem) -> None:
         super().__init__()
-        self._check_sources(config, problem.task)
+        self.require_sources(config, problem.task.sources)
         self.config = config
         self.task = problem.task
         self.backbone = problem.backbone
@@ -83,6 +82,17 @@ class Method(nn.Module, ABC):
     def min_sources(cls, config: Any) -> int:
         """How many source domains these settings need at least."""
         return 1
+
+    @classmethod
+    def require_sources(cls, config: Any, sources: Sequence[str], name: str = "") -> None:
+        """Refuse too few source domains for these settings. `name`: the method's, as the user knows it."""
+        needed = cls.min_sources(config)
+        if len(sources) < needed:
+            raise ConfigError(
+                f"Expected at least {needed} source domains for {name or cls.__name__} with these settings, but the "
+                f"task has {len(sources)} ({', '.join(sources)}). Use a dataset with more domains, or another method "
+                "(ltds methods)."
+            )
 
     @classmethod
     def needs_validation(cls, config: Any) -> bool:
@@ -108,6 +118,17 @@ class Method(nn.Module, ABC):
     @abstractmethod
     def loss(self, batch: Batch, clock: Clock) -> StepLoss:
         """The loss of a step, from a batch with samples of every source domain. The clock counts within the phase."""
+
+    def fits_before(self, clock: Clock) -> bool:
+        """Whether `fit_in_training` is called before the step at this clock. It must depend on the clock alone."""
+        return False
+
+    def fit_in_training(self, training: Iterable[Batch]) -> None:
+        """Compute what a loss needs to know of all training images, and store it in the buffers of a `Statistics`.
+
+        Called before the steps that `fits_before` names, with the weights of that moment, without gradient, in
+        evaluation mode, on images without augmentation. Each loop over `training` shows all images.
+        """
 
     def fit_after_training(self, training: Iterable[Batch], validation: Iterable[Batch]) -> None:
         """Compute what needs no gradient, after training, and store it in buffers.
@@ -163,13 +184,3 @@ class Method(nn.Module, ABC):
         together = self.mixes_domains or phase.sampler == "classes"
         parts = batch.split(self.batches_per_step)
         return [x.images for part in parts for x in ([part] if together else self.by_domain(part))]
-
-    @classmethod
-    def _check_sources(cls, config: Any, task: Task) -> None:
-        needed = cls.min_sources(config)
-        if len(task.sources) < needed:
-            raise ConfigError(
-                f"Expected at least {needed} source domains for {cls.__name__} with these settings, but task "
-                f"'{task.name}' has {len(task.sources)} ({', '.join(task.sources)}). Use a dataset with more domains, "
-                "or another method (ltds methods)."
-            )

@@ -18,6 +18,7 @@ from ltds.core.types import Batch, Clock, Prediction, StepLoss
 from ltds.methods.agg import Agg, AggConfig
 from ltds.methods.base import Method, Phase
 from ltds.methods.problem import Problem
+from ltds.stats.centroids import group_sums
 
 # Kang et al. train the head for 10 epochs (lws: 5) after 90, with lr .2 for a batch of 512. For a batch of 4 x 48 this
 # is lr .075, three quarters of the default .1.
@@ -154,12 +155,8 @@ class Decoupled(Agg):
 
     def _class_means(self, training: Iterable[Batch]) -> Tensor:
         """(C,D) the mean feature of each class; zeros for a class without images."""
-        sums = torch.zeros(self.means.shape, dtype=torch.float64)  # on the CPU, where the order of summation is fixed
-        images = torch.zeros(len(sums), dtype=torch.long)
-        for batch in training:
-            labels = batch.labels.cpu()
-            sums.index_add_(0, labels, self.backbone(batch.images).cpu().double())
-            images += torch.bincount(labels, minlength=len(images))
+        samples = ((self.backbone(batch.images), batch.host_labels) for batch in training)
+        sums, images = group_sums(samples, *self.means.shape)
         missing = [
             self.task.classes[c] for c in ((self.class_counts.cpu() > 0) & (images == 0)).nonzero().flatten().tolist()
         ]

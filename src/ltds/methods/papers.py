@@ -15,3 +15,4 @@ SHU = "Shu et al., Open Domain Generalization with Domain-Augmented Meta-Learnin
 WANG = "Wang et al., Implicit Semantic Data Augmentation for Deep Networks, NeurIPS 2019"
 LI_META = "Li et al., Learning to Generalize: Meta-Learning for Domain Generalization, AAAI 2018"
 DOU = "Dou et al., Domain Generalization via Model-Agnostic Learning of Semantic Features, NeurIPS 2019"
+YANG = "Yang et al., On Multi-Domain Long-Tailed Recognition, Imbalanced Domain Generalization and Beyond, ECCV 2022"

@@ -7,33 +7,55 @@ from dataclasses import dataclass
 
 import torch
 
+from ltds.core.errors import TrainingError
+from ltds.engine.finite import REMEDY
 from ltds.engine.journal import SilentJournal
 from ltds.engine.loop import take_step
 from ltds.engine.phases import freeze
 from ltds.engine.session import Session
 from ltds.engine.step_numbers import StepNumbers
+from ltds.evaluation import features
 
 SLOW = 20.0  # seconds of a step after which no other is measured
 IMAGES = 64
 STARTUP = 5.0  # seconds for what a run does once: loading, saving, drawing thumbnails
-KEPT_FEATURES = 2000  # at most, of test images, at the end
 
 
 @dataclass(frozen=True)
 class StepTiming:
-    """Seconds of a training step with its batch, and of the evaluation of one image."""
+    """Seconds of a training step with its batch, and of an image that is only looked at."""
 
     step: float
     image: float
 
-    def run(self, steps: int, epochs: int, val: int, test: int) -> float:
-        """Seconds of a whole run: training, a validation after each epoch, predictions at the end."""
-        images = val * (epochs + 1) + test + min(test, KEPT_FEATURES)
-        return STARTUP + steps * self.step + images * self.image
+    def run(self, steps: int, epochs: int, forward_only: ForwardOnly) -> float:
+        """Seconds of a whole run."""
+        return STARTUP + steps * self.step + forward_only.images(epochs) * self.image
 
-    def steps_within(self, seconds: float, epochs: int, val: int, test: int) -> int:
+    def steps_within(self, seconds: float, epochs: int, forward_only: ForwardOnly) -> int:
         """How many steps fit into a time."""
-        return int((seconds - self.run(0, epochs, val, test)) / self.step)
+        return int((seconds - self.run(0, epochs, forward_only)) / self.step)
+
+
+@dataclass(frozen=True)
+class ForwardOnly:
+    """Images that a run passes through the network without a step: those of `val` and `test`, and `fitted`.
+
+    fitted: how often, counted with repetitions, the method looks at training images between steps.
+    """
+
+    val: int
+    test: int
+    fitted: int = 0
+
+    @classmethod
+    def of(cls, session: Session) -> ForwardOnly:
+        passes = sum(session.method.fits_before(session.clock(step)) for step in range(session.steps))
+        return cls(len(session.rows("val")), len(session.rows("test")), passes * len(session.rows("train")))
+
+    def images(self, epochs: int) -> int:
+        """In a whole run, with a validation after each epoch, and predictions and features at the end."""
+        return self.fitted + self.val * (epochs + 1) + self.test + min(self.test, features.SIZE)
 
 
 def measure(session: Session) -> StepTiming:
@@ -45,8 +67,19 @@ def measure(session: Session) -> StepTiming:
     freeze(session.method, first.phase, session.learnable)
     seconds = [_step(session, 0)]
     if seconds[0] < SLOW:
-        seconds = [_step(session, step) for step in (min(1, first.stop - 1), first.stop - 1)]
+        try:
+            seconds = [_step(session, step) for step in (min(1, first.stop - 1), first.stop - 1)]
+        except TrainingError as error:
+            raise _before_the_run(error) from error
     return StepTiming(sum(seconds) / len(seconds), _evaluation(session))
+
+
+def _before_the_run(error: TrainingError) -> TrainingError:
+    """The same error without the advice for a run: there is none yet, and no checkpoint."""
+    return TrainingError(
+        f"{str(error).removesuffix(REMEDY)}This happened while steps were measured, before the run began, and nothing "
+        "of it was written. Set a smaller optimizer.lr."
+    )
 
 
 def _step(session: Session, step: int) -> float:

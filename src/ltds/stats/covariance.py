@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ltds.core.devices import to_device
+from ltds.stats.statistics import Statistics
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _samples_by_class(labels: Tensor, device: torch.device) -> Iterator[tuple[in
     yield from zip(classes.tolist(), torch.split(order, counts.tolist()), strict=True)
 
 
-class OnlineCovariance(nn.Module):
+class OnlineCovariance(Statistics):
     """Buffers count (C,), mean (C,D) and sigma (C,D), or (C,D,D) with `full`. Only `commit` changes them.
 
     `initial_count=1` repeats the released code, which counts one all-zero sample into every class.

@@ -8,10 +8,11 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from ltds.core.devices import to_device
 from ltds.core.host_copy import HostCopy
+from ltds.stats.statistics import Statistics
 
 PrototypeStart = Literal["first_visit", "zero"]
 
@@ -42,7 +43,7 @@ class BlendedPrototypes:
         return replace(self, value=self.value.detach(), rows=self.rows.detach())
 
 
-class Prototypes(nn.Module):
+class Prototypes(Statistics):
     """Buffers value (K,C,D) and present (K,C). Only `commit` changes them.
 
     `shared` keeps one prototype per class over all domains (the paper's ablation k): K = 1. `epsilon` is added to the

@@ -11,11 +11,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from ltds.core.types import Batch, Clock, StepLoss
 from ltds.data.manifest import Manifest
 from ltds.engine.agree import restored_in_all
 from ltds.engine.averaging import statistics_of
 from ltds.engine.checkpoint import TrainState
 from ltds.engine.loop import train
+from ltds.methods.agg import Agg, AggConfig
+from ltds.methods.problem import Problem
+from ltds.stats import Statistics
 from resuming import stop_and_resume
 from toy import recorded, toy_session
 
@@ -117,6 +121,29 @@ def test_prototypes_and_covariances_are_copied_not_averaged(
     assert all(torch.equal(average[name], raw[name]) for name in copied)
     floats = [name for name, value in raw.items() if value.is_floating_point() and name not in copied]
     assert not [name for name in floats if torch.equal(average[name], raw[name])], "weights and BatchNorm are averaged"
+
+
+class Remembers(Agg):
+    """Keeps a number of its own about the training images, beside one that is a weight to the engine."""
+
+    def __init__(self, config: AggConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        self.own = Statistics()
+        self.own.register_buffer("images", torch.zeros(()))
+        self.register_buffer("weight", torch.zeros(()))
+
+    def loss(self, batch: Batch, clock: Clock) -> StepLoss:
+        self.own.images += len(batch)
+        self.weight += len(batch)
+        return super().loss(batch, clock)
+
+
+def test_so_is_what_a_method_from_outside_knows_of_training_images(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy, f"{__name__}:Remembers", averaging={**EMA, "start": 0.0})
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    raw, average = (tensors(run.last_checkpoint, prefix) for prefix in ("method.", "average."))
+    assert average["own.images"] == raw["own.images"] == raw["weight"] > average["weight"]
 
 
 @pytest.mark.parametrize("method", ["ltds", "ltds-code", "isda", "mldg"])

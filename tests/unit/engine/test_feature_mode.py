@@ -51,6 +51,7 @@ def config_of(toy: Manifest, file: Path, method: str, **groups: dict[str, object
 
 
 METHODS = ["agg", "crt", "tau-norm", "cumix", "remix", "epi-fcr", "daml", "mldg", "masf", "isda", "ltds", "ltds-paper"]
+METHODS += ["boda", "boda-crt"]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -121,6 +121,25 @@ def test_what_is_chosen_on_validation_images_needs_some_of_known_classes(
     check_new_run_on(none, toy_config(toy, "ncm"))
 
 
+@pytest.mark.parametrize("estimate", ["none", "full"])
+def test_too_few_domains_are_refused_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, estimate: str
+) -> None:
+    """Features of all images may take an hour."""
+    toy = write_dataset(tmp_path / "data")
+    alone = {"ink": 0, "oil": 1, "wax": 1}
+    two = replace(toy, domains=("ink", "oil"), domain_ids=np.array([alone[toy.domains[d]] for d in toy.domain_ids]))
+    two.write()
+    monkeypatch.setattr("ltds.planning.begin.plan_run", None)  # is not called
+    given = {"method": {"name": "boda"}, **({} if estimate == "full" else {"data": {"held_out": "oil"}})}
+    message = r"Expected at least 2 source domains for boda with these settings, but the task has 1 \((ink|oil)\)\."
+    with pytest.raises(ConfigError, match=message):
+        begin_run(tmp_path / "run", two, [given], estimate=estimate)
+    grid = Grid(data="toy", methods=("agg", "boda"))
+    with pytest.raises(ConfigError, match=message):
+        cells_of(grid, tmp_path, lambda _: two, plan=lambda *_: pytest.fail("planned"))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("estimate", ["none", "one"])
 def test_a_run_records_the_held_out_domain_as_the_dataset_spells_it(tmp_path: Path, estimate: str) -> None:
     stored, typed = "Z\u00fcrich", "Zu\u0308rich"  # as a terminal gives it, and a file name of a Mac

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 import ltds
 from ltds.data.features import FeatureVectors
 from ltds.data.manifest import Manifest
+from ltds.engine.fitting import fit_in_training
 from ltds.engine.loop import take_step, train
 from ltds.engine.start import resume_run
 from ltds.engine.step_numbers import StepNumbers
@@ -27,6 +28,7 @@ from toy import recorded, toy_session, trained
 METHODS = [
     *("agg", "agg-embeddings", "bsce", "equal", "mixstyle", "dc", "crt", "tau-norm", "ncm", "remix", "epi-fcr-bsce"),
     *("cumix", "cumix-embeddings", "daml", "isda", "mldg", "masf", "ltds", "ltds-paper", "ltds-code", "ltds-k"),
+    *("boda", "boda-crt"),
 ]
 ON_IT = {"run": {"device": "auto"}}
 
@@ -63,6 +65,7 @@ def test_a_run_on_it(toy: Manifest, tmp_path: Path, method: str) -> None:
     on_cpu = toy_session(toy, method)
     wanted = Journal()
     for step in range(2):
+        fit_in_training(on_cpu, step)
         take_step(on_cpu, on_cpu.batch(step), step, StepNumbers(wanted))
     with other_device():
         session = toy_session(toy, method, **ON_IT)

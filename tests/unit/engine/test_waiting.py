@@ -15,6 +15,7 @@ from ltds.core.errors import TrainingError
 from ltds.core.types import Batch, StepLoss
 from ltds.data.manifest import Manifest
 from ltds.engine import step_numbers
+from ltds.engine.fitting import fit_in_training
 from ltds.engine.loop import take_step, train
 from ltds.engine.restore import restore
 from ltds.engine.session import Session
@@ -67,9 +68,18 @@ def waits_of_steps(session: Session, steps: Iterable[int]) -> list[list[str]]:
     for step in steps:
         batch = session.batch(step)
         waited.clear()
+        fit_in_training(session, step)
         take_step(session, batch, step, numbers)
         found.append(list(waited))
     return found
+
+
+def test_boda_waits_only_where_it_computes_its_centroids(toy: Manifest) -> None:
+    """Once an epoch of two steps, from the second step on."""
+    with other_device():
+        session = toy_session(toy, "boda", run={"device": "auto"})
+        waits = waits_of_steps(session, range(session.steps))
+    assert [bool(waited_for) for waited_for in waits] == [False, True, False, True, False, True]
 
 
 def test_a_full_covariance_waits_for_nothing(toy: Manifest) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +17,7 @@ from PIL import Image
 
 import ltds
 from ltds.core.durations import parse_duration, say_duration
-from ltds.core.errors import CheckpointError, ConfigError, DataError
+from ltds.core.errors import CheckpointError, ConfigError, DataError, TrainingError
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.datasets import find_recipe
@@ -29,7 +30,8 @@ from ltds.planning.facts import DatasetFacts, dataset_facts
 from ltds.planning.plan import is_planned, plan_run
 from ltds.planning.run_plan import Choice, RunPlan
 from ltds.planning.series import RunSeries
-from ltds.planning.timing import StepTiming
+from ltds.planning.timing import ForwardOnly, StepTiming
+from toy import toy_session
 
 FACTS = DatasetFacts(
     images=1000,
@@ -298,13 +300,25 @@ def test_one_class_is_refused_before_anything_is_computed(photos: Path) -> None:
 
 
 def test_the_time_decides_about_the_steps() -> None:
-    timing = StepTiming(step=0.5, image=0.01)
-    assert timing.run(100, 10, 20, 50) == pytest.approx(5 + 50 + 0.01 * (20 * 11 + 100))
-    assert plan._affordable(100, timing, 600, (20, 50), 1.0)[0] == 100
-    fewer, reason = plan._affordable(5000, timing, 600, (20, 50), 1.0)
-    assert timing.run(fewer, plan.EPOCHS, 20, 50) <= 600 < timing.run(fewer + 2, plan.EPOCHS, 20, 50)
+    timing, forward_only = StepTiming(step=0.5, image=0.01), ForwardOnly(20, 50)
+    assert timing.run(100, 10, forward_only) == pytest.approx(5 + 50 + 0.01 * (20 * 11 + 100))
+    assert plan._affordable(100, timing, 600, forward_only, 1.0)[0] == 100
+    fewer, reason = plan._affordable(5000, timing, 600, forward_only, 1.0)
+    assert timing.run(fewer, plan.EPOCHS, forward_only) <= 600 < timing.run(fewer + 2, plan.EPOCHS, forward_only)
     assert "5000 would suit" in reason
-    assert plan._affordable(5000, timing, 1, (20, 50), 1.0)[0] == plan.FEWEST_STEPS
+    assert plan._affordable(5000, timing, 1, forward_only, 1.0)[0] == plan.FEWEST_STEPS
+
+
+def test_what_a_method_looks_at_between_steps_takes_time_as_well(toy: Manifest) -> None:
+    """boda sees all training images once an epoch, from a tenth of the run on."""
+    session = toy_session(toy, "boda", schedule={"epochs": 10, "steps_per_epoch": 3})
+    train, val, test = (len(session.rows(split)) for split in ("train", "val", "test"))
+    assert ForwardOnly.of(session) == ForwardOnly(val, test, fitted=9 * train)
+    assert ForwardOnly.of(toy_session(toy, "agg")) == ForwardOnly(val, test)
+    timing = StepTiming(step=0.5, image=0.1)
+    longer = timing.run(30, 10, ForwardOnly.of(session)) - timing.run(30, 10, ForwardOnly(val, test))
+    assert longer == pytest.approx(0.1 * 9 * train)
+    assert timing.steps_within(600, 10, ForwardOnly.of(session)) < timing.steps_within(600, 10, ForwardOnly(val, test))
 
 
 def test_facts_of_the_toy(toy: Manifest) -> None:
@@ -345,6 +359,17 @@ def test_a_plan_measures_and_fills_in_the_rest(toy: Manifest) -> None:
     short, config = plan_run(toy, given, budget=3600)
     assert config.schedule.epochs == 2
     assert short.steps == 2 * config.schedule.steps_per_epoch == 2 * 2  # 38 images in batches of 2 x 12
+
+
+def test_a_loss_that_explodes_in_the_measurement_is_not_said_to_be_of_a_run(photos: Path) -> None:
+    with pytest.raises(TrainingError) as caught:
+        ltds.train(photos, out="run", method="agg", settings={**SHORT, "optimizer.lr": 1e30})
+    assert re.fullmatch(
+        r"Expected a finite loss at step 2, but the term .* became \w+\. This happened while steps were "
+        r"measured, before the run began, and nothing of it was written\. Set a smaller optimizer\.lr\.",
+        str(caught.value),
+    )
+    assert not Path("run").exists()
 
 
 @pytest.mark.parametrize("runs", [1, 2])
@@ -484,7 +509,13 @@ def test_frozen_stages_alone_leave_the_network_to_the_plan(photos: Path) -> None
         "backbone.frozen": 4,
         "data.size": 64,
     }
-    run = ltds.train("photos", held_out="night", method="agg", device="cpu", settings=settings)
+    lines: list[str] = []
+    run = ltds.train("photos", held_out="night", method="agg", device="cpu", settings=settings, say=lines.append)
+    why = "backbone.frozen without a backbone.name means this one; its ImageNet weights are installed here"
+    choices = json.loads(run.plan_file.read_text())["choices"]
+    assert [choice["what"] for choice in choices[:2]] == ["method", "network"]
+    assert (choices[1]["shown"], choices[1]["reason"]) == ("efficientnet-lite0, pretrained", why)
+    assert any(line.startswith("  network ") and line.endswith(why) for line in lines)
     backbone, data = run.read_config()["backbone"], run.read_config()["data"]
     assert (backbone["name"], backbone["weights"], backbone["frozen"]) == ("efficientnet-lite0", "imagenet", 4)
     assert (data["size"], data["cached_variants"]) == (64, 4)

@@ -1,4 +1,4 @@
-"""Sums over a sample of classes in which some were certain to be and others were drawn, and stand for more."""
+"""Sums over a class sample: a class of the batch counts once, a class that was drawn counts for several."""
 
 from __future__ import annotations
 

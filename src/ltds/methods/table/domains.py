@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ltds.methods.entry import BOTH, DOMAINS, MethodEntry
-from ltds.methods.papers import LI_EPISODIC, LTDS, MANCINI, REN, SHU, ZHOU
+from ltds.methods.papers import KANG, LI_EPISODIC, LTDS, MANCINI, REN, SHU, YANG, ZHOU
 
 # Classes by name, so that the methods can be listed without torch.
 AGG = "ltds.methods.agg:Agg"
+BODA = "ltds.methods.boda:Boda"
 CUMIX = "ltds.methods.cumix:Cumix"
 DAML = "ltds.methods.daml:Daml"
 EPI_FCR = "ltds.methods.epi_fcr:EpiFcr"
@@ -14,6 +15,7 @@ EPI_FCR = "ltds.methods.epi_fcr:EpiFcr"
 _EPISODES = "One pass is without gradient. One network predicts; the others only help to train it."
 _TOGETHER = "All domains in one forward pass."
 _AVERAGED = "Prediction takes K passes: the mean of the networks' probabilities."
+_CENTROIDS = "Besides, a pass over all training images without gradient, once an epoch."
 
 _PRETRAINED = "Losses as in the original, for a pretrained network at a learning rate of 1e-3. From scratch: {}."
 
@@ -140,5 +142,24 @@ ENTRIES = (
         networks="K + 1",
         passes="2 * K + 1",
         remark=_EPISODES,
+    ),
+    MethodEntry(
+        "boda",
+        BODA,
+        "images are pulled to their class in other domains, as much as the counts of both allow",
+        group=BOTH,
+        page="boda",
+        citations=(YANG,),
+        remark=_CENTROIDS,
+    ),
+    MethodEntry(
+        "boda-crt",
+        BODA,
+        "boda, then a new classifier trained on class-balanced batches",
+        {"retrain_classifier": True},
+        group=BOTH,
+        page="boda",
+        citations=(YANG, KANG),
+        remark=_CENTROIDS,
     ),
 )
