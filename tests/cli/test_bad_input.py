@@ -186,7 +186,7 @@ def test_a_pipe_gets_plain_lines_when_verbose(command: Command, toy: Manifest, t
 def test_bad_words_are_answered(toy: Manifest, tmp_path: Path, command: Command) -> None:
     train = ["train", str(toy.root), "--out", "run"]
     refused(command("train", "--out", "run"), "Give it as: bestiary")
-    refused(command("train", "nowhere", "--out", "run"), "nowhere", "ltds data build bestiary")
+    refused(command("train", "nowhere", "--out", "run"), "'nowhere' to be a folder", "'bestiary' is the dataset")
     refused(command(*train, "--held-out", "waxx"), "Did you mean 'wax'?")
     refused(command(*train, "--method", "dcc"), "Did you mean 'dc'?")
     refused(command(*train, "--set", "optimizer.lrr=1"), "Did you mean 'optimizer.lr'?")

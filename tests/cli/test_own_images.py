@@ -64,6 +64,18 @@ def test_from_a_check_to_a_final_model(command: Command, photos: Path, tmp_path:
         "final",
         "series.json",
     ]
+    exported = command("export", "my runs/final", "--out", "model")
+    assert exported.returncode == 0, exported.stderr
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "expect the first table above, and measure it there" in card
+    for site in ("site 0", "site 1"):
+        left_out = RunDirectory(tmp_path / "my runs" / f"estimate-{site.replace(' ', '_')}").read_metrics()
+        unseen, seen = (m["per_domain"][site] for m in (left_out, final.read_metrics()))
+        rows = [line for line in card.splitlines() if line.startswith(f"| {site} |")]
+        assert [row.split(" | ")[1] for row in rows] == [f"{100 * row['accuracy']:.1f} %" for row in (unseen, seen)]
+        assert [row.split(" | ")[3] for row in rows] == [str(row["known_images"]) for row in (unseen, seen)]
+    assert command("export", "model", "--out", "again").returncode == 0
+    assert (tmp_path / "again" / "README.md").read_text() == card, "the exported model knows it as well"
     refused(
         command("train", "my photos", "--estimate", "full", "--out", "my runs", *SHORT),
         "Resume it with: ltds train --resume 'my runs'",
@@ -76,6 +88,8 @@ def test_methods_are_compared_on_a_folder(command: Command, photos: Path, tmp_pa
     words = ["benchmark", "--data", "my photos", "--methods", "agg,bsce", "--held-out", "site 0", "--seeds", "0"]
     settings = ["--out", "c", "--jobs", "1", *SHORT[:-2], "--set", "run.device=cpu"]
     refused(command(*words, *settings), "Or add --plan, which builds the dataset")
+    refused(command("benchmark", "my photos", "--plan"), "got the folder 'my photos'", "as: --data 'my photos'\n")
+    refused(command("benchmark", "bestiary"), "got the built-in dataset", "Give it as: --data bestiary\n")
     done = command(*words, *settings, "--plan", "--set", "averaging.start=0.5")
     assert done.returncode == 0, done.stderr
     assert "Chosen for the images of my photos, for all runs" in done.stderr
@@ -96,7 +110,7 @@ def test_a_check_that_finds_problems_exits_with_1(command: Command, photos: Path
     refused(
         command("data", "check", str(photos), "--out", "check.txt"), "ends in .html", "Give it as: --out check.html"
     )
-    refused(command("data", "check", "nowhere"), "there is none")
+    refused(command("data", "check", "nowhere"), "nothing there")
 
 
 def test_the_command_that_a_check_prints_works(command: Command, photos: Path) -> None:
@@ -136,7 +150,10 @@ def test_layouts_that_do_not_work(command: Command, photos: Path, tmp_path: Path
     shutil.copytree(photos, deep)
     refused(command("train", "deep", *SHORT), "Name that one instead: 'deep/unpacked'")
     (tmp_path / "none").mkdir()
-    refused(command("train", "none", *SHORT), "no images in it, and no manifest.json")
+    for words in (["train", "none", *SHORT], ["data", "check", "none"]):
+        done = command(*words)
+        refused(done, "no images in it, and no manifest.json")
+        assert "--out" not in done.stderr, "where the output goes is not what is wrong"
     assert not (tmp_path / "runs").exists()
 
 

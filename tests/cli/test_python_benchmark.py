@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,8 @@ import pytest
 import ltds
 from benchmark_workers import workers
 from command_line import Command
+from ltds.benchmarking.cells import GridCell
+from ltds.benchmarking.local import LocalExecutor
 from ltds.core.errors import ConfigError, LtdsWarning, TrainingError
 
 QUICK = {
@@ -124,6 +128,24 @@ def test_a_grid_from_a_file_is_not_trusted(toy: ltds.Manifest, tmp_path: Path) -
     file.write_text(f"data = {json.dumps(str(toy.root))}\nmethods = ['stranger:Method']\n")
     with pytest.raises(ConfigError, match="they name the module 'stranger'"):
         ltds.benchmark(file)
+
+
+@pytest.mark.parametrize(("runs", "jobs", "threads"), [(1, 1, 8), (2, 2, 4), (9, 8, 1)])
+def test_few_runs_share_all_cores(
+    toy: ltds.Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: int, jobs: int, threads: int
+) -> None:
+    started: list[LocalExecutor] = []
+
+    def submit(executor: LocalExecutor, cells: Iterable[GridCell]) -> Iterator[GridCell]:
+        started.append(executor)
+        return iter(())
+
+    for module in ("ltds.api.prepare_benchmark", "ltds.benchmarking.local"):
+        monkeypatch.setattr(f"{module}.cores", lambda: 8)
+    monkeypatch.setattr(LocalExecutor, "submit", submit)
+    with suppress(TrainingError):  # nothing was trained
+        ltds.benchmark(data=toy, methods="agg", held_out="wax", seeds=range(runs), settings=QUICK, out=tmp_path)
+    assert [(executor.jobs, executor.threads) for executor in started] == [(jobs, threads)]
 
 
 def test_mistakes(toy: ltds.Manifest, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_loading_and_resuming_import_nothing_that_the_run_names(
     refused(command("train", "--resume", str(stopped.path)), "Give it as: --trust stranger")
     refused(command("train", "--config", str(stopped.config_file), "--out", "new"), "--trust stranger")
     assert not (stranger / "IMPORTED").exists()
-    ltds.load_model(finished.path, trust=["stranger"])
+    ltds.load_model(finished.path, trust="stranger")  # one module: its name, or a list of it
     assert (stranger / "IMPORTED").exists()
 
 
@@ -121,9 +121,9 @@ def test_a_trusted_package_covers_its_modules_and_no_others(toy: Manifest, tmp_p
     tables = RunDirectory(tmp_path / "run").read_config()
     tables["backbone"]["name"] = "torch.nn:Identity"
     assert code_needed(tables) == ("torch.nn",)
-    for trusted in (["torch"], ["torch.nn"], ["numpy", "torch.nn"]):
+    for trusted in (["torch"], ["torch.nn"], ["numpy", "torch.nn"], "torch.nn", iter(["numpy", "torch"])):
         require_trust(tables, trusted)
-    for not_enough in ([], ["tor"], ["torch.nn.functional"], ["numpy"]):
+    for not_enough in ([], ["tor"], ["torch.nn.functional"], ["numpy"], "numpy", "", iter(())):
         with pytest.raises(ConfigError, match=r"'torch\.nn'"):
             require_trust(tables, not_enough)
 

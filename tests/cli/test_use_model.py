@@ -21,6 +21,7 @@ from command_line import Command, refused
 from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.engine import use
 from ltds.engine.loop import train
 from ltds.evaluation.openset import softened_confidence
 from ltds.evaluation.table import PredictionTable
@@ -86,7 +87,7 @@ def test_json_lines_and_a_sheet_for_any_script(
     Image.new("RGB", (16, 16)).save(tmp_path / "photo.png")
     before = (tmp_path / "photo.png").read_bytes()
     done = command("predict", str(run.path), str(photos), "--out", "photo.png")
-    refused(done, "'photo.png' to be a new file, or a sheet of predictions, but got another picture")
+    refused(done, "'photo.png' to be a new file, or a sheet of predictions, but got another file")
     assert (tmp_path / "photo.png").read_bytes() == before
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.size == (6 + 3 * 134, 6 + 128 + 34 + 6)
@@ -180,6 +181,21 @@ def test_a_mistyped_path_is_said_before_the_model_is_loaded(
     assert "Expected 'nosuch' to be an image or a folder of images, but got nothing there" in done.stderr
 
 
+def test_an_interrupt_leaves_no_file_and_says_so(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(use, "predict_files", interrupt)
+    words = ["predict", str(run.path), str(toy.root / toy.paths[0])]
+    done = command(*words, "--out", "my labels.csv")
+    assert done.returncode == 130
+    assert "Interrupted. Nothing was written to 'my labels.csv'.\n" in done.stderr
+    assert not any(tmp_path.iterdir())
+    assert "Interrupted.\n" in command(*words).stderr
+
+
 def test_the_hints_can_be_pasted(toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path) -> None:
     image = str(toy.root / toy.paths[0])
     done = command("predict", str(run.path), image)
@@ -188,6 +204,10 @@ def test_the_hints_can_be_pasted(toy: Manifest, run: RunDirectory, command: Comm
     assert words == ["ltds", "predict", str(run.path), image, "--out", "predictions.csv"]
     assert command(*words[1:]).returncode == 0
     assert len(rows_of(tmp_path / "predictions.csv")) == 1
+    many = [str(toy.root / path) for path in toy.paths[:4]]
+    done = command("predict", str(run.path), *many)
+    assert "To write all of it to a file: the same command with --out predictions.csv" in done.stderr
+    assert many[3] not in done.stderr, "a shell may have listed thousands"
     given = ["--top", "2", "--threshold", "-99.0", "--nearest", "1", "--data", str(toy.root), "--batch-size", "8"]
     given += ["--device", "cpu", "--trust", "a", "--trust", "b"]
     done = command("predict", str(run.path), image, *given)
@@ -275,7 +295,11 @@ def test_a_folder_of_a_new_site_with_other_classes(
     }
     assert content["overall"]["known_images"] == content["overall"]["open_images"] == 6
     assert content["data"]["skipped"] == 1
+    assert "so 'unknown' is the right answer: gnu\n" in done.stderr
+    assert "counted as classes that it does not know; rename them: Dog (dog)\n" in done.stderr
     page = (tmp_path / "outcome" / "report.html").read_text()
+    assert "right answer: <bdi>gnu</bdi>." in page
+    assert "They count as classes that it does not know: Dog (dog)." in page
     assert "too few to rely on it" in page  # six images
     assert 'class="too-few" title="Too few images to trust it: 6 images' in page
     assert "Rename classes that are only spelled differently." in page
@@ -300,7 +324,8 @@ def test_a_folder_of_a_new_site_with_other_classes(
 def test_python_says_the_same(toy: Manifest, run: RunDirectory, tmp_path: Path) -> None:
     folder = toy.root / "images" / "test" / "wax"
     done = ltds.predict(run.path, folder, out=tmp_path / "p.csv", threshold=-99)
-    assert sum(done.counts.values()) == len(done.predicted) == 18
+    assert sum(done.counts.values()) == len(done) == 18
+    assert [one.file for one in done] == sorted(folder.rglob("*.png"))
     assert done.skipped == ()
     result = ltds.export(run.path, tmp_path / "model")
     assert result.difference == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.data.manifest import Manifest
 
@@ -17,11 +15,6 @@ def require_name(method: object, argument: str) -> None:
             remedy = f'Put it into a file of its own, such as mine.py, and name it: "mine:{method.__qualname__}".'
         got = f"the class {method.__name__}"
         raise ConfigError(expected(f"argument '{argument}'", "a name", got, remedy))
-
-
-def listed(values: Iterable[str] | str) -> list[str]:
-    """One text or several, as a list."""
-    return [values] if isinstance(values, str) else list(values)
 
 
 def require_written(manifest: Manifest) -> None:

@@ -57,7 +57,8 @@ def benchmark(
         settings: Settings of all runs by dotted name, as in {"schedule.epochs": 60}.
         plan: For images of your own, choose network, image size, batch, learning rate and length for them, as
             `ltds.train` does; the same for every method.
-        jobs: How many runs are trained at the same time; they share the CPU cores. By default one for each core.
+        jobs: How many runs are trained at the same time; they share the CPU cores. By default one for each core,
+            or all runs where they are fewer.
         ray: Train on a Ray cluster: its address, "auto", or "local" to start one.
         cpus: With `ray`, CPU cores for each run, or for each of its ranks.
         gpus: With `ray`, GPUs for each run, as in 0.5.

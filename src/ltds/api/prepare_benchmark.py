@@ -8,17 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ltds.api.arguments import listed, require_name, require_written
+from ltds.api.arguments import require_name, require_written
 from ltds.benchmarking.cells import GridCell, cells_of
 from ltds.benchmarking.grid import Grid, read_grid
+from ltds.benchmarking.local import LocalExecutor
 from ltds.benchmarking.runner import Executor
 from ltds.core.config import merge, nested
 from ltds.core.errors import ConfigError, expected
 from ltds.core.plain import plain_value
 from ltds.core.processor import cores
 from ltds.core.progress import Progress, Say
-from ltds.core.trust import modules_named
-from ltds.data.datasets.opening import open_dataset
+from ltds.core.trust import modules_named, modules_trusted
+from ltds.data.datasets.opening import BUILT_IN, open_dataset
 from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
 from ltds.engine.team import launched
@@ -70,10 +71,11 @@ def prepare_benchmark(
     words = {"data": data, "methods": methods, "held_out": held_out, "seeds": seeds, "settings": said or None}
     wanted, modules = _wanted(grid, _plain({name: value for name, value in words.items() if value is not None}))
     folder = Path(out) if out is not None else Path("runs") / _name_of(grid)
-    jobs = cores() if jobs is None else _count("jobs", jobs)
-    executor = _executor(jobs, ray, _count("cpus", cpus), gpus, fetch)
-    cells = _cells(wanted, folder, [*modules, *listed(trust)], plan, progress, say)
-    return PreparedBenchmark(cells, folder, executor, jobs)
+    jobs = None if jobs is None else _count("jobs", jobs)
+    cluster = _cluster(ray, _count("cpus", cpus), gpus, fetch)
+    cells = _cells(wanted, folder, [*modules, *modules_trusted(trust)], plan, progress, say)
+    jobs = jobs or max(1, min(cores(), len(cells)))  # of all runs, not of those left: numbers depend on the threads
+    return PreparedBenchmark(cells, folder, cluster or LocalExecutor(jobs), jobs)
 
 
 def _wanted(grid: str | Path | Mapping[str, Any] | None, given: Mapping[str, Any]) -> tuple[Grid, tuple[str, ...]]:
@@ -85,12 +87,21 @@ def _wanted(grid: str | Path | Mapping[str, Any] | None, given: Mapping[str, Any
             arguments=["data=bestiary", "methods=agg,ltds"],
         )
     if isinstance(grid, str | Path):
+        _refuse_dataset(Path(grid))
         return read_grid(Path(grid), given), modules_named(given)
     if grid is None or isinstance(grid, Mapping):
         written_here = _plain(grid or {})
         return read_grid(written_here, given), modules_named([written_here, given])
     rule, remedy = "the name of a TOML file, or a mapping with its content", "Leave it out to use the other arguments."
     raise ConfigError(expected("argument 'grid'", rule, repr(grid), remedy))
+
+
+def _refuse_dataset(grid: Path) -> None:
+    """Raise where images or a dataset were given instead of a grid: other functions take those first."""
+    if grid.is_dir() or (str(grid) == BUILT_IN and not grid.exists()):
+        rule, remedy = "the name of a TOML file", "Name the images in argument 'data' instead."
+        got = f"the folder '{grid}'" if grid.is_dir() else f"the built-in dataset '{grid}'"
+        raise ConfigError(expected("argument 'grid'", rule, got, remedy), arguments=[f"data={grid}"])
 
 
 def _name_of(grid: object) -> str:
@@ -135,7 +146,7 @@ def _cells(wanted: Grid, folder: Path, trusted: list[str], plan: bool, progress:
     return cells_of(wanted, folder, partial(open_or_build, progress=progress), trusted, say, chosen)
 
 
-def _executor(jobs: int, ray: str, cpus: int, gpus: float, fetch: bool) -> Executor:
+def _cluster(ray: str, cpus: int, gpus: float, fetch: bool) -> Executor | None:
     if ray:
         from ltds.benchmarking.cluster import RayExecutor
 
@@ -145,6 +156,4 @@ def _executor(jobs: int, ray: str, cpus: int, gpus: float, fetch: bool) -> Execu
             "Expected arguments 'cpus', 'gpus' and 'fetch' only with 'ray', but got one without it. Name a cluster.",
             arguments=["ray=auto"],
         )
-    from ltds.benchmarking.local import LocalExecutor
-
-    return LocalExecutor(jobs)
+    return None

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ltds.api.arguments import listed, require_name, require_written
+from ltds.api.arguments import require_name, require_written
 from ltds.core.config import merge, nested, read_toml
 from ltds.core.durations import parse_duration
 from ltds.core.errors import ConfigError
 from ltds.core.plain import plain_value
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, RunDirectory
-from ltds.core.trust import modules_named
+from ltds.core.trust import modules_named, modules_trusted
 from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
 from ltds.engine.config import with_absolute_paths
@@ -87,7 +87,7 @@ def train(
     if resume is not None:
         asked = None if estimate == "none" else estimate
         _require_resume_alone(data, out, config, budget, asked, settings or None, _given(options) or None)
-        return _resume(RunDirectory(Path(resume)), progress, trust, say, ranks)
+        return _resume(RunDirectory(Path(resume)), progress, modules_trusted(trust), say, ranks)
     require_name(method, "method")
     typed = [plain_value(layer) for layer in (_given({**options, "run.ranks": ranks}), nested(settings or {}))]
     check_estimate(estimate)
@@ -102,7 +102,7 @@ def train(
         layers,
         budget=seconds,
         estimate=estimate,
-        trust=[*modules_named(typed), *listed(trust)],
+        trust=[*modules_named(typed), *modules_trusted(trust)],
         progress=progress,
         say=say,
     )
@@ -135,7 +135,7 @@ def _open_data(data: str | Path | Manifest | None, layers: list[dict[str, Any]],
     return open_or_build(source, progress)
 
 
-def _resume(run: RunDirectory, progress: Progress, trust: Iterable[str], say: Say, ranks: int | None) -> RunDirectory:
+def _resume(run: RunDirectory, progress: Progress, trust: list[str], say: Say, ranks: int | None) -> RunDirectory:
     if RunSeries.exists_in(run.path):
         series = RunSeries.read(run.path)
         if series.done:  # then its folder may be read-only

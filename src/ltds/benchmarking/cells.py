@@ -20,6 +20,7 @@ from ltds.engine.first_phase import first_phase_of, training_of
 from ltds.engine.identity import identity
 from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import GivenAndConfig, recipe_line
+from ltds.engine.trainable import require_sources
 
 PLAIN = ""  # the name of the only variant, where a grid defines none
 
@@ -215,6 +216,7 @@ def _resolve(
                 planned_layer = with_absolute_paths(chosen.layer if chosen else {})
                 config = resolve(planned_layer, given, layer, dataset=manifest, trust=trust)
                 check_new_run(config)
+                require_sources(config, manifest, domain)
                 if planned is not None:
                     check_new_run_on(manifest, config)
                     record = chosen.without(given).to_dict() if chosen else None

@@ -10,7 +10,6 @@ import typer
 
 from ltds.cli.screen import SCREEN
 from ltds.core.errors import ConfigError
-from ltds.core.processor import cores
 
 if TYPE_CHECKING:
     from ltds.benchmarking.cells import GridCell
@@ -42,11 +41,13 @@ def benchmark(
         ),
     ] = False,
     jobs: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1, show_default="number of CPU cores", help="Runs to train at the same time; they share the CPU cores."
+            min=1,
+            show_default="number of CPU cores, or of runs if they are fewer",
+            help="Runs to train at the same time; they share the CPU cores.",
         ),
-    ] = cores(),
+    ] = None,
     ray: Annotated[str, typer.Option(help="Run on a Ray cluster: its address, 'auto', or 'local' to start one.")] = "",
     cpus: Annotated[int, typer.Option(min=1, help="With --ray: CPU cores for each run, or for each of its ranks.")] = 1,
     gpus: Annotated[float, typer.Option(min=0, help="With --ray: GPUs for each run, e.g. 0.5.")] = 0.0,

@@ -11,6 +11,7 @@ import typer
 
 from ltds.cli.screen import SCREEN, name_unread
 from ltds.core.errors import ConfigError
+from ltds.core.text import few
 
 if TYPE_CHECKING:
     from ltds.engine.other_data import EvaluatedSplit
@@ -96,7 +97,7 @@ def _again(runs: list[Path], options: EvaluateOptions) -> None:
 
 
 def _show(result: OtherDataResult) -> None:
-    from ltds.reporting.legend import FEW_IMAGES
+    from ltds.reporting.legend import ABOUT_FEW_IMAGES
     from ltds.reporting.result_table import TOO_FEW
 
     metrics = result.metrics
@@ -108,7 +109,7 @@ def _show(result: OtherDataResult) -> None:
     for line in _remarks(metrics):
         SCREEN.say(line)
     if any(TOO_FEW in cell for row in (*rows, *classes) for cell in row):
-        SCREEN.say(FEW_IMAGES)
+        SCREEN.say(ABOUT_FEW_IMAGES)
     SCREEN.say(f"Wrote {shlex.quote(str(result.folder))}: report.html, evaluation.json, predictions.csv")
     if result.skipped:
         name_unread(((item.file, item.reason) for item in result.skipped), "left out")
@@ -134,7 +135,9 @@ def _percent(share: float | None) -> str:
 
 
 def _remarks(metrics: dict[str, Any]) -> list[str]:
-    classes, unknown = metrics["classes"], metrics["unknown"]
+    from ltds.reporting.new_data import shown_classes
+
+    classes, unknown = shown_classes(metrics["classes"]), metrics["unknown"]
     threshold = unknown["threshold"]
     lines = [
         "accuracy: the most probable class is right; named right: it is right and the model did not say 'unknown'.",
@@ -148,9 +151,11 @@ def _remarks(metrics: dict[str, Any]) -> list[str]:
     for key, words in (
         ("open", "Classes that the model does not know, so 'unknown' is the right answer"),
         ("missing", "Classes that the model knows, but that this dataset does not have"),
-        ("spelled_differently", "Spelled differently from a class of the model, so not matched: rename them"),
+        (
+            "spelled_differently",
+            "Spelled differently from a class of the model, so counted as classes that it does not know; rename them",
+        ),
     ):
         if classes[key]:
-            more = f" and {len(classes[key]) - NAMED} more" if len(classes[key]) > NAMED else ""
-            lines.append(f"{words}: {', '.join(classes[key][:NAMED])}{more}")
+            lines.append(f"{words}: {few(classes[key], NAMED)}")
     return lines

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ltds.engine.predict_files import FilePredictions
 
 SHOWN = 20  # rows of the table on the screen
+REPEATED = 3  # images that a printed command names: a shell may have listed thousands
 TOP, BATCH_SIZE = 5, 64  # as long as the user says nothing else
 
 
@@ -78,23 +80,28 @@ def predict(
 
     if out is not None:
         check_output(out)
-    files, missing = _files(images)
-    loaded = load_model(model, device=device, trust=trust or ())
-    done = predict_images(
-        loaded,
-        files,
-        out=out,
-        top=top,
-        threshold=threshold,
-        nearest=nearest,
-        name_unknowns=name_unknowns,
-        data=data,
-        batch_size=batch_size,
-        progress=SCREEN,
-    )
+    with _say_what_was_written(out):
+        files, missing = _files(images)
+        loaded = load_model(model, device=device, trust=trust or ())
+        done = predict_images(
+            loaded,
+            files,
+            out=out,
+            top=top,
+            threshold=threshold,
+            nearest=nearest,
+            name_unknowns=name_unknowns,
+            data=data,
+            batch_size=batch_size,
+            progress=SCREEN,
+        )
     _show(done, top, nearest)
     SCREEN.say(_unknown_rule(loaded, threshold))
-    if out is None:
+    if out is not None:
+        _say_written(out, len(done.predicted), nearest)
+    elif len(images) > REPEATED:
+        SCREEN.say("To write all of it to a file: the same command with --out predictions.csv")
+    else:
         more = _changed(  # all that the file depends on
             ("--top", top, TOP),
             ("--threshold", threshold, None),
@@ -105,9 +112,17 @@ def predict(
             *(("--trust", module, None) for module in trust or ()),
         )
         _say_command([str(model), *images, *more, *(["--name-unknowns"] if name_unknowns else [])])
-    else:
-        _say_written(out, len(done.predicted), nearest)
     _end([*missing, *((item.file, item.reason) for item in done.skipped)])
+
+
+@contextmanager
+def _say_what_was_written(out: Path | None) -> Iterator[None]:
+    """Say that there is no half of a file when the user interrupts: it is written at the end, as a whole."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        SCREEN.say("Interrupted." if out is None else f"Interrupted. Nothing was written to {shlex.quote(str(out))}.")
+        raise
 
 
 def _changed(*options: tuple[str, object, object]) -> list[str]:

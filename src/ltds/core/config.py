@@ -22,6 +22,7 @@ class Settings(BaseModel):
 
 SettingsType = TypeVar("SettingsType", bound=Settings)
 Fraction = Annotated[float, Field(ge=0, le=1)]
+ShareBelowOne = Annotated[float, Field(ge=0, lt=1)]
 REMEDY = "Set {name}=VALUE."
 BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")  # of .5, which TOML does not allow
 

@@ -150,12 +150,12 @@ def sharing(share: RowShare) -> Iterator[None]:
 
 
 def own_rows(rows: Tensor) -> Tensor:
-    """Of something known about the whole batch, the rows that this rank works on; all of them outside of `sharing`."""
+    """Of a tensor with a row for each image of the batch, the rows of this rank; outside of `sharing`, all rows."""
     return rows if _current is None else rows[_current.ranks.share(_current.count)]
 
 
 def rows_of_all(rows: Tensor) -> Tensor:
-    """Of something computed for this rank's rows, the rows of the whole batch, without a gradient."""
+    """From the rows of this rank, those of the whole batch, in its order and without a gradient."""
     return rows if _current is None else _current.ranks.gathered(rows.detach(), _current.count)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltds.core.errors import DataError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
     """A leave-one-domain-out problem: K source domains, one held out, C classes.
 

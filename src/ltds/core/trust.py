@@ -32,9 +32,14 @@ def code_needed(tables: Mapping[str, Any]) -> tuple[str, ...]:
     return modules_named([tables.get("method"), tables.get("backbone")])
 
 
-def require_trust(tables: Mapping[str, Any], trust: Iterable[str]) -> None:
+def modules_trusted(trust: Iterable[str] | str) -> list[str]:
+    """The modules that a user trusts, who may give one as its name alone."""
+    return [trust] if isinstance(trust, str) else list(trust)
+
+
+def require_trust(tables: Mapping[str, Any], trust: Iterable[str] | str) -> None:
     """Raise ConfigError unless every module that the settings need is, or is inside, one that `trust` names."""
-    trusted = tuple(trust)
+    trusted = modules_trusted(trust)
     strange = [module for module in code_needed(tables) if not _covered(module, trusted)]
     if strange:
         these = ", ".join(f"'{module}'" for module in strange)
@@ -45,7 +50,7 @@ def require_trust(tables: Mapping[str, Any], trust: Iterable[str]) -> None:
         )
 
 
-def _covered(module: str, trusted: tuple[str, ...]) -> bool:
+def _covered(module: str, trusted: list[str]) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in trusted)
 
 

@@ -18,6 +18,7 @@ from PIL import Image
 from torch import Tensor
 
 from ltds.core.errors import CheckpointError, DataError, LtdsWarning
+from ltds.core.files import DiskFullError
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import NEAREST_FILE
 from ltds.data.build.source import broken_link
@@ -142,10 +143,11 @@ def _none_can_be_read(manifest: Manifest) -> DataError:
 def _keep(index: TrainingIndex, file: Path) -> None:
     try:
         index.save(file)
-    except OSError as error:
+    except (OSError, DiskFullError) as error:
+        why = error.strerror if isinstance(error, OSError) else "the disk is full"
         warnings.warn(
-            f"The features of the training images could not be kept in '{file}' ({error.strerror}); they will be "
-            "computed again the next time.",
+            f"The features of the training images could not be kept in '{file}' ({why}); they will be computed again "
+            "the next time.",
             LtdsWarning,
             stacklevel=2,
         )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ltds.core.errors import CheckpointError
-from ltds.core.runs import RunDirectory
+from ltds.core.runs import FINAL_RUN, SERIES_FILE, RunDirectory
 from ltds.engine.build import build_method
 from ltds.engine.checkpoint import load_checkpoint
 from ltds.engine.config import as_stored, resolve
@@ -24,7 +25,7 @@ from ltds.engine.model_directory import (
 )
 from ltds.engine.model_record import ModelRecord
 from ltds.engine.precision import has_bfloat16, recorded_precision
-from ltds.engine.stored_model import StoredModel, scores_of
+from ltds.engine.stored_model import StoredModel, domain_scores, scores_of
 from ltds.methods.base import Method
 from ltds.nn.precision import compute_in
 from ltds.semantics.embeddings import ClassEmbeddings
@@ -69,7 +70,7 @@ def _build(stored: StoredModel, device: torch.device) -> Method:
 
 def _read_run(run: RunDirectory, device: torch.device, trust: Iterable[str]) -> StoredModel:
     _refuse_other_exports(run)
-    config, task = resolve(as_stored(run.read_config()), trust=tuple(trust)), run.read_task()
+    config, task = resolve(as_stored(run.read_config()), trust=trust), run.read_task()
     _require_finished(run)
     record = ModelRecord.from_dict(run.read_model(), run.model_file, run.frozen_weights, device)
     embeddings = ClassEmbeddings.from_table(run.embeddings_file) if run.embeddings_file.is_file() else None
@@ -80,9 +81,22 @@ def _read_run(run: RunDirectory, device: torch.device, trust: Iterable[str]) -> 
 def _scores(run: RunDirectory) -> dict[str, Any]:
     """The test results of the run; none where they cannot be read, because a prediction does not need them."""
     try:
-        return scores_of(run.read_metrics())
+        return {**scores_of(run.read_metrics()), "unseen": _unseen(run)}
     except (CheckpointError, LookupError, TypeError):
         return {}
+
+
+def _unseen(run: RunDirectory) -> dict[str, Any]:
+    """Of the last run of a series: how each of the others did on the domain that it had not seen."""
+    folder = run.path.absolute()
+    if folder.name != FINAL_RUN or not (folder.parent / SERIES_FILE).is_file():
+        return {}
+    found = {}
+    for other in map(RunDirectory, sorted(folder.parent.iterdir())):
+        with suppress(CheckpointError, LookupError, TypeError):  # damaged: the others tell something, too
+            if other.done and (domain := other.read_task().held_out) is not None:
+                found[domain] = domain_scores(other.read_metrics())[domain]
+    return found
 
 
 def _refuse_other_exports(run: RunDirectory) -> None:

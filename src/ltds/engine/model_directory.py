@@ -94,7 +94,7 @@ def read_model_directory(
             f"Expected '{folder}' to be a model directory of ltds, but got {type(error).__name__}: {error}. "
             "Export the model again."
         ) from error
-    stored = StoredModel(resolve(as_stored(settings), trust=tuple(trust)), task, record, embeddings, scores, data)
+    stored = StoredModel(resolve(as_stored(settings), trust=trust), task, record, embeddings, scores, data)
     return stored, {name.removeprefix(METHOD): value for name, value in tensors.items() if name.startswith(METHOD)}
 
 

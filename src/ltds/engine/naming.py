@@ -51,8 +51,6 @@ class UnknownNamer:
 
 
 def _projects(model: Model) -> bool:
-    width = next((p.shape[-1] for n, p in model.method.named_parameters() if n == "classifier.weight"), None)
-    if width is None:
-        return False
+    width = model.features([]).shape[1]
     with torch.inference_mode():
         return model.method.project(torch.zeros(2, width, device=model.device)) is not None

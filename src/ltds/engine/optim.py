@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ltds.core.types import first_step_after
 from ltds.engine.phases import ScheduledPhase
 from ltds.engine.settings import OptimizerSettings, ScheduleSettings
 
@@ -35,7 +36,7 @@ def learning_rate(step: int, base: float, schedule: ScheduleSettings, scheduled:
     times the phase's factor `lr_scale`, and rising linearly from 0 during the warm-up.
     """
     within, base = step - scheduled.start, base * scheduled.phase.lr_scale
-    warmup = math.ceil(round(schedule.warmup * scheduled.steps, 9))
+    warmup = first_step_after(schedule.warmup, scheduled.steps)
     if within < warmup:
         return base * (within + 1) / (warmup + 1)
     match scheduled.phase.decay, schedule.decay:
@@ -46,7 +47,7 @@ def learning_rate(step: int, base: float, schedule: ScheduleSettings, scheduled:
             return base / 2 * (1 + math.cos(math.pi * epoch / epochs))
         case _, "cosine":
             return base / 2 * (1 + math.cos(math.pi * (within - warmup) / (scheduled.steps - warmup)))
-    passed = sum(within >= math.ceil(round(share * scheduled.steps, 9)) for share in schedule.milestones)
+    passed = sum(within >= first_step_after(share, scheduled.steps) for share in schedule.milestones)
     return float(base * schedule.gamma**passed)
 
 

@@ -155,10 +155,15 @@ def _described(manifest: Manifest, split: EvaluatedSplit, images: int, skipped: 
 
 
 def _metrics(judged: Sequence[Judged], domains: Sequence[str], classes: Sequence[str]) -> dict[str, Any]:
+    of_domain: dict[str, list[Judged]] = {domain: [] for domain in domains}
+    of_class: dict[str, list[Judged]] = {name: [] for name in classes}
+    for j in judged:
+        of_domain[j.domain].append(j)
+        of_class[j.truth].append(j)
     return {
         "overall": _numbers(judged),
-        "per_domain": {domain: _numbers(j for j in judged if j.domain == domain) for domain in domains},
-        "per_class": {name: _numbers(j for j in judged if j.truth == name) for name in classes},
+        "per_domain": {domain: _numbers(of_it) for domain, of_it in of_domain.items()},
+        "per_class": {name: _numbers(of_it) for name, of_it in of_class.items()},
     }
 
 

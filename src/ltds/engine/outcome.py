@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import RunDirectory
-from ltds.core.types import Batch
 from ltds.engine.agree import restored_in_all
 from ltds.engine.checkpoint import save_checkpoint
 from ltds.engine.features import sample_features, store_thumbnails
+from ltds.engine.fitting import fit_after_training
 from ltds.engine.fixed_state import require_same_state
 from ltds.engine.model_record import model_record
 from ltds.engine.restore import load_own_checkpoint
@@ -67,17 +66,3 @@ def predict_split(session: Session, split: str, progress: Progress = SILENT) -> 
         return table
     logits = session.of_all(torch.from_numpy(table.logits), rows).numpy()
     return PredictionTable(logits, labels[rows], domains[rows], rows)
-
-
-def fit_after_training(session: Session, progress: Progress = SILENT) -> None:
-    """Let the method fit what needs no gradient, on training and validation images without augmentation."""
-    total = len(session.rows("train")) + len(session.rows("val"))
-    session.method.eval()
-    with progress.track("Fitting after training", total) as advance, torch.no_grad(), session.shared_out():
-
-        def counted(split: str) -> Iterator[Batch]:
-            for batch in session.labelled(split):
-                yield batch
-                advance(len(batch))
-
-        session.method.fit_after_training(counted("train"), counted("val"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from torch import Tensor
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
-from ltds.data.build.source import SUFFIXES, images_below, leads_nowhere
+from ltds.core.text import few
+from ltds.data.image_files import SUFFIXES, images_below, leads_nowhere
 from ltds.data.prefetch import READING_THREADS, prefetch
 from ltds.engine.model import UNKNOWN, ImagePrediction, Model, check_counts, prepare_details
 from ltds.engine.preprocessing import FrozenPreprocessing, ImagePreprocessing
@@ -36,10 +37,24 @@ class SkippedFile:
 
 @dataclass(frozen=True)
 class FilePredictions:
-    """The files that were predicted and those that were skipped, each in the order given."""
+    """The files that were predicted and those that were skipped, each in the order given.
+
+    Its length and a loop over it are those of the predicted files.
+    """
 
     predicted: tuple[PredictedFile, ...]
     skipped: tuple[SkippedFile, ...]
+
+    def __len__(self) -> int:
+        return len(self.predicted)
+
+    def __iter__(self) -> Iterator[PredictedFile]:
+        return iter(self.predicted)
+
+    def __repr__(self) -> str:
+        """A line: a notebook shows it, also for thousands of images."""
+        labels = few([f"{label!r}: {images}" for label, images in self.counts.items()])
+        return f"<FilePredictions: {len(self.predicted)} predicted, {len(self.skipped)} skipped; {{{labels}}}>"
 
     @property
     def counts(self) -> dict[str, int]:

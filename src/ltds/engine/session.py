@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ltds.core.ranks import ALONE, Ranks
 from ltds.core.task import Task
-from ltds.core.types import Batch
+from ltds.core.types import Batch, Clock
 from ltds.data.inputs import NetworkInputs
 from ltds.data.loading import Loader, evaluation_batches
 from ltds.data.manifest import Manifest
@@ -61,6 +61,12 @@ class Session:
     def phase_at(self, step: int) -> ScheduledPhase:
         """The phase that a step belongs to."""
         return next(scheduled for scheduled in self.phases if step < scheduled.stop)
+
+    def clock(self, step: int) -> Clock:
+        """How far the phase of a step has come."""
+        scheduled, schedule = self.phase_at(step), self.config.schedule
+        name, seed = scheduled.phase.name, self.config.run.seed
+        return Clock(seed, step - scheduled.start, scheduled.steps, schedule.steps_per_epoch, name)
 
     def batch(self, step: int) -> Batch:
         """The training batch of a step."""

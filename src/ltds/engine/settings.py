@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from ltds.core.config import Fraction, Settings, refuse_idle
+from ltds.core.config import Fraction, Settings, ShareBelowOne, refuse_idle
 from ltds.nn.backbones import BackboneSettings
 
-ShareBelowOne = Annotated[float, Field(ge=0, lt=1)]
 AskedPrecision = Literal["auto", "float32", "bfloat16"]
 
 

@@ -18,7 +18,8 @@ from ltds.semantics.embeddings import ClassEmbeddings
 class StoredModel:
     """What rebuilds a method, prepares its inputs and reads its outputs; and what its model card tells.
 
-    `scores`: the test results (see `scores_of`), empty where they are not known. `data_identity`: that of the
+    `scores`: the test results (see `scores_of`), empty where they are not known; "unseen", for the model of a series:
+    those of its other runs, each on the domain that it was trained without. `data_identity`: that of the
     manifest it was trained on, "" where it was not recorded.
     """
 
@@ -39,7 +40,7 @@ class StoredModel:
 def checked_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
     """The scores as `scores_of` makes them, from a file; LookupError, TypeError or ValueError for anything else."""
     if scores:
-        for row in scores["per_domain"].values():
+        for row in (*scores["per_domain"].values(), *scores.get("unseen", {}).values()):
             _check_row(row, ("accuracy", "macro_accuracy", "auroc"), ("known_images", "open_images"))
         for shot, row in scores["per_shot"].items():
             if shot not in SHOTS:
@@ -59,7 +60,6 @@ def _check_row(row: Mapping[str, Any], shares: Iterable[str], counts: Iterable[s
 
 def scores_of(metrics: dict[str, Any]) -> dict[str, Any]:
     """The results in a metrics.json, by domain and by shot group, each with the number of images it rests on."""
-    numbers = ("accuracy", "macro_accuracy", *SHOTS, "auroc", "known_images", "open_images")
     per_shot = {}
     for shot in SHOTS:
         rows = [row for row in metrics["per_class"] if row["shot"] == shot]
@@ -67,6 +67,12 @@ def scores_of(metrics: dict[str, Any]) -> dict[str, Any]:
         per_shot[shot] = {"accuracy": metrics["summary"][shot], "classes": len(rows), "images": images}
     return {
         "summary": metrics["summary"],
-        "per_domain": {domain: {name: row[name] for name in numbers} for domain, row in metrics["per_domain"].items()},
+        "per_domain": domain_scores(metrics),
         "per_shot": per_shot,
     }
+
+
+def domain_scores(metrics: dict[str, Any]) -> dict[str, Any]:
+    """The results in a metrics.json for each domain."""
+    numbers = ("accuracy", "macro_accuracy", *SHOTS, "auroc", "known_images", "open_images")
+    return {domain: {name: row[name] for name in numbers} for domain, row in metrics["per_domain"].items()}

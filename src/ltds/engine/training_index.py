@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,17 @@ class TrainingIndex:
                 f"computes {features.shape[1:]}. Delete '{NEAREST_FILE}': it belongs to another model."
             )
         height = max(1, BLOCK // max(1, len(self)))
-        known = self.features.astype(np.float32)
         found: list[tuple[NearestImage, ...]] = []
         for start in range(0, len(features), height):
-            similarity = unit(features[start : start + height]) @ known.T
+            similarity = unit(features[start : start + height]) @ self._known
             order = np.argsort(-similarity.round(6), axis=1, kind="stable")[:, :count]
             found += [tuple(self._image(i, row[i]) for i in best) for row, best in zip(similarity, order, strict=True)]
         return found
+
+    @cached_property
+    def _known(self) -> NDArray[np.float32]:
+        """(D,N) the features in the precision of the search; many searches follow each other."""
+        return self.features.astype(np.float32).T
 
     def thumbnail(self, row: int) -> bytes | None:
         """The picture of an image as a JPEG file; None where there is none."""

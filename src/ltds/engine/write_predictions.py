@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 
 from ltds.core.captioned_grid import COLUMNS, GridPicture, draw_captioned
 from ltds.core.errors import DataError, expected
-from ltds.core.files import atomic, require_writable, write_csv, write_text
+from ltds.core.files import atomic, refuse_to_replace, require_writable, write_csv, write_text
+from ltds.core.image_grid import has_software_tag, software_tag
 from ltds.core.text import path_cell, printable
 from ltds.data.decode import decoded
 from ltds.engine.predict_files import FilePredictions, PredictedFile
@@ -20,7 +20,7 @@ from ltds.engine.training_index import NearestImage, TrainingIndex
 
 MOST_PICTURES = 200  # on one sheet
 SIDE = 128
-_MARK = ("Software", "ltds predict")  # a text in the PNG files of sheets
+_MARK = "ltds predict"  # a text in the PNG files of sheets
 _COLUMNS = ("image", "label", "unknown", "confidence", "score")  # the first ones of a table
 _KEYS = {*_COLUMNS, "classes"}  # of a line of JSON, at least
 
@@ -41,16 +41,12 @@ def check_output(file: Path) -> None:
 
 def _refuse_to_replace(file: Path) -> None:
     """Raise unless `write_predictions` wrote what is there: an output typed as *.png or *.csv names a user's file."""
-    if not file.is_file() or not file.stat().st_size:
-        return
-    rule, got, is_ours = {
-        ".csv": ("a table of predictions", "another table", _is_table),
-        ".jsonl": ("lines of predictions", "other lines", _is_lines),
-        ".png": ("a sheet of predictions", "another picture", _is_sheet),
+    what, is_ours = {
+        ".csv": ("a table of predictions", _is_table),
+        ".jsonl": ("lines of predictions", _is_lines),
+        ".png": ("a sheet of predictions", has_software_tag(_MARK)),
     }[file.suffix.lower()]
-    if not is_ours(file):
-        remedy = "Choose another name, or delete that file."
-        raise DataError(expected(f"'{file}'", f"a new file, or {rule}", f"{got}, which would be lost", remedy))
+    refuse_to_replace(file, what, is_ours)
 
 
 def _is_table(file: Path) -> bool:
@@ -72,14 +68,6 @@ def _first_line(file: Path) -> str:
             return stream.readline()
     except OSError:
         return ""
-
-
-def _is_sheet(file: Path) -> bool:
-    try:
-        with Image.open(file, formats=["PNG"]) as picture:
-            return bool(picture.info.get(_MARK[0]) == _MARK[1])
-    except OSError:  # not a picture: a damaged file
-        return False
 
 
 def write_predictions(predictions: FilePredictions, file: Path, index: TrainingIndex | None = None) -> None:
@@ -143,10 +131,8 @@ def _write_sheet(predictions: FilePredictions, file: Path, index: TrainingIndex 
     shown = rows[: pictures_on_a_sheet(width - 1)]
     pictures = [picture for row in shown for picture in _pictures(row, width, index)]
     sheet = draw_captioned(pictures, SIDE, width * max(1, COLUMNS // width))
-    mark = PngInfo()
-    mark.add_text(*_MARK)
     with atomic(file) as stream:
-        sheet.save(stream, format="PNG", pnginfo=mark)
+        sheet.save(stream, format="PNG", pnginfo=software_tag(_MARK))
 
 
 def pictures_on_a_sheet(nearest: int) -> int:

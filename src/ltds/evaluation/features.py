@@ -20,7 +20,7 @@ PREFIX = "diagnostics."
 LARGEST = float(np.finfo(np.float16).max)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FeatureTable:
     """features (N,D) float16; labels, domains, rows (N,), as in PredictionTable.
 

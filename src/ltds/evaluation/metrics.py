@@ -11,6 +11,8 @@ import numpy as np
 
 from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
 
+FEW_IMAGES = 30  # a share of fewer images says little: chance alone moves it by up to 18 points to either side (95 %)
+
 
 def pair_counts(
     correct: BoolArray, labels: IntArray, domains: IntArray, shape: tuple[int, int]

@@ -18,7 +18,7 @@ from ltds.evaluation.arrays import FloatArray, IntArray
 REMEDY = "Delete the file DONE of the run, if there is one, and resume the run: it predicts again."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PredictionTable:
     """The predictions of a model for one split.
 

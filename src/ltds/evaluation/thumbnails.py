@@ -10,23 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltds.core.array_files import read_arrays
+from ltds.core.errors import DataError
 from ltds.core.files import atomic
-from ltds.data.decode import DAMAGE, open_image
+from ltds.data.decode import decoded
 
 SIDE = 96
 Thumbnails = Mapping[int, NDArray[np.uint8]]  # row id of the manifest -> (h,w,3)
 
 
 def thumbnail(file: Path) -> NDArray[np.uint8] | None:
-    """(h,w,3), at most SIDE pixels on each side; None if the file cannot be read."""
+    """(h,w,3), the image as a network sees it, at most SIDE pixels on each side; None if the file cannot be read."""
     try:
-        with open_image(file) as image:
-            image.draft("RGB", (SIDE, SIDE))
-            small = image.convert("RGB")
-            small.thumbnail((SIDE, SIDE))
-            return np.asarray(small, dtype=np.uint8)
-    except DAMAGE:
+        image = decoded(file, SIDE)
+    except DataError:
         return None
+    image.thumbnail((SIDE, SIDE))
+    return np.asarray(image, dtype=np.uint8)
 
 
 def make_thumbnails(files: Iterable[tuple[int, Path]]) -> Thumbnails:

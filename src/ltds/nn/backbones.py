@@ -122,9 +122,14 @@ def least_numbers(settings: BackboneSettings, input_dim: int | None = None, stag
     """
     if settings.name == ADAPTER and input_dim is not None:
         return 2 * input_dim * settings.adapter_width
-    if settings.name.startswith("resnet"):
+    if _is_own_resnet(settings.name):
         return 9 * (settings.width << (stages - 1)) ** 2  # a 3x3 convolution of the last of these stages
     return 0
+
+
+def _is_own_resnet(name: str) -> bool:
+    """Whether it is one of ltds; "resnet20:cifar" is a user's."""
+    return name in BACKBONES and name.startswith("resnet")
 
 
 def _made(settings: BackboneSettings, pretrained: bool) -> object:
@@ -211,7 +216,7 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
 def _refuse_unused(settings: BackboneSettings) -> None:
     """Settings that belong to another kind of network have no effect."""
     owners = {"stem": "the ResNets", "width": "the ResNets", "adapter_width": "the adapter"}
-    kind = "the ResNets" if settings.name.startswith("resnet") else "the adapter" if settings.name == ADAPTER else ""
+    kind = "the ResNets" if _is_own_resnet(settings.name) else "the adapter" if settings.name == ADAPTER else ""
     defaults = BackboneSettings()
     for name, owner in owners.items():
         if owner != kind and getattr(settings, name) != getattr(defaults, name):

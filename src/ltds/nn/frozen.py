@@ -18,7 +18,7 @@ from ltds.core.devices import to_layout
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.files import write_bytes
 from ltds.core.registry import find
-from ltds.core.tensors import read_tensors
+from ltds.core.tensors import packed, read_tensors
 from ltds.nn.backbones import BACKBONES, BackboneSettings, build_backbone, has_random_weights, least_numbers
 from ltds.nn.libraries import library_of
 from ltds.nn.stages import split_backbone
@@ -81,8 +81,7 @@ class FrozenNetwork:
 
     def save(self, file: Path) -> None:
         """Write the weights as safetensors."""
-        packed = {name: value.detach().cpu().contiguous() for name, value in self.module.state_dict().items()}
-        write_bytes(file, save(packed))
+        write_bytes(file, save(packed(self.module.state_dict())))
 
     @classmethod
     def load(cls, content: Mapping[str, Any], file: Path) -> FrozenNetwork:

@@ -13,15 +13,17 @@ from ltds.core.durations import say_duration
 from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import SERIES_FILE, RunDirectory
+from ltds.core.text import few
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.extraction import warn_of_changed_images
 from ltds.engine.new_run import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import recipe_line
 from ltds.engine.start import create_run
+from ltds.engine.trainable import require_sources
 from ltds.planning.facts import hardest_task
 from ltds.planning.feasible import require_trainable
-from ltds.planning.implied import with_implied_names
+from ltds.planning.implied import implied_network, with_implied_names
 from ltds.planning.plan import DEFAULT_BUDGET, is_planned, plan_run
 from ltds.planning.run_plan import RunPlan
 from ltds.planning.series import RunSeries, estimated_domains, require_new, series_locked
@@ -43,24 +45,30 @@ def begin_run(
     None: in a new folder, chosen after the minutes that planning takes, in which another command may begin a run.
     """
     given = _as_spelled(merge(*layers), manifest)
+    implied = None
     if is_planned(manifest):
-        given = with_implied_names(given)
+        implied, given = implied_network(given), with_implied_names(given)
     settled = resolve(given, _folder(manifest), dataset=manifest, trust=trust)  # refuses mistakes at once
     check_new_run(settled)
     held_out = settled.data.held_out or None
     domains = estimated_domains(estimate, held_out, manifest) if estimate != "none" else []
     require_trainable(manifest, held_out, domains)
+    left_out = [*domains, None] if domains else [held_out]  # by each run
+    for domain in left_out:
+        require_sources(settled, manifest, domain)
     if features := settled.data.features:
         warn_of_changed_images(Path(features), manifest)
     for line in describe_data(manifest):
         say(line)
     say(describe_test(manifest, held_out, domains))
-    if not all(_is_validated(manifest, domain) for domain in ([*domains, None] if domains else [held_out])):
+    if not all(_is_validated(manifest, domain) for domain in left_out):
         say(
             "The source domains have no validation image, on which the threshold for 'unknown' is chosen: the model "
             "will always name a class, unless you give a threshold when you use it."
         )
     plan, config = _plan(manifest, given, settled, domains, budget, progress, say)
+    if implied is not None:  # which the plan took for the user's own
+        plan = plan.with_network(implied)
     check_new_run(config)  # of a length that the plan chose
     check_new_run_on(manifest, config)
     out = new_run_folder(manifest.name) if out is None else out
@@ -98,8 +106,7 @@ def describe_data(manifest: Manifest) -> list[str]:
         f"{counts['val']:,} for validation and {counts['test']:,} for test; dataset in '{manifest.root}'"
     ]
     if left_out:
-        more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
-        lines.append(f"Left out, as they cannot be decoded: {', '.join(left_out[:3])}{more}")
+        lines.append(f"Left out, as they cannot be decoded: {few(left_out, 3)}")
     return [*lines, *manifest.provenance.get("notes", ())]
 
 

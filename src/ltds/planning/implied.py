@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ltds.core.config import merge
+from ltds.core.config import merge, nested
 from ltds.planning.choose import averaging_settings
-from ltds.planning.network import IMAGE_NETWORK_SETTINGS, PLANNED_BACKBONE, pretrained_is_installed
-from ltds.planning.run_plan import Given
+from ltds.planning.network import IMAGE_NETWORK_SETTINGS, WEIGHTS_INSTALLED, pretrained_choice, pretrained_is_installed
+from ltds.planning.run_plan import Choice, Given
 
 
 def with_implied_names(given: Given) -> dict[str, Any]:
     """The user's settings with these names, so that a detail alone is valid before anything is planned."""
-    return merge(_averaging(given), _network(given), given)
+    implied = implied_network(given)
+    network = nested(implied.settings) if implied else {}
+    return merge(_averaging(given), network, given)
 
 
 def _averaging(given: Given) -> dict[str, Any]:
@@ -22,9 +24,11 @@ def _averaging(given: Given) -> dict[str, Any]:
     return {"averaging": {"name": "ema"}}
 
 
-def _network(given: Given) -> dict[str, Any]:
+def implied_network(given: Given) -> Choice | None:
     """The pretrained network, where the settings only say what of it stays fixed."""
     own = given.get("backbone", {})
-    if not isinstance(own, Mapping) or not IMAGE_NETWORK_SETTINGS & own.keys() or {"name", "weights"} & own.keys():
-        return {}
-    return {"backbone": {"name": PLANNED_BACKBONE, "weights": "imagenet"}} if pretrained_is_installed() else {}
+    details = IMAGE_NETWORK_SETTINGS & own.keys() if isinstance(own, Mapping) else set()
+    if not details or {"name", "weights"} & own.keys() or not pretrained_is_installed():
+        return None
+    why = f"{' and '.join(f'backbone.{name}' for name in sorted(details))} without a backbone.name means this one"
+    return pretrained_choice(f"{why}; {WEIGHTS_INSTALLED}")

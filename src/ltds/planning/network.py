@@ -13,7 +13,7 @@ import torch
 from ltds.core.devices import to_layout
 from ltds.core.durations import say_duration
 from ltds.core.errors import DataError
-from ltds.core.files import write_text
+from ltds.core.files import DiskFullError, write_text
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.data.cache import image_files_state
 from ltds.data.features import FeatureVectors
@@ -27,6 +27,7 @@ from ltds.planning.stages import StageWork, measure_stages, seconds_per_image, s
 # What is trained: a small network on features, the last stage of a pretrained network, all of it, or a new network.
 Learning = Literal["features", "stages", "pretrained", "scratch"]
 PLANNED_BACKBONE = "efficientnet-lite0"
+WEIGHTS_INSTALLED = "its ImageNet weights are installed here"  # why it is chosen
 SIZES = (224, 160, 128, 96)  # of the images for features, the best first
 SHARE = 0.6  # of the budget, at most, for the features
 CLEARLY = 0.8  # of a time, at most, for something better that takes longer: the measured pace varies
@@ -85,9 +86,12 @@ def choose_network(
         if stage_work is not None and measure_stages(PLANNED_BACKBONE).seconds(stage_work) <= CLEARLY * budget:
             return ChosenNetwork(stage_choice(PLANNED_BACKBONE), "stages")
         return _on_features(manifest, budget, repeatable, progress, say)
+    return ChosenNetwork(pretrained_choice(WEIGHTS_INSTALLED), "pretrained")
+
+
+def pretrained_choice(why: str) -> Choice:
     settings = {"backbone.name": PLANNED_BACKBONE, "backbone.weights": "imagenet"}
-    choice = Choice("network", settings, f"{PLANNED_BACKBONE}, pretrained", "its ImageNet weights are installed here")
-    return ChosenNetwork(choice, "pretrained")
+    return Choice("network", settings, f"{PLANNED_BACKBONE}, pretrained", why)
 
 
 def _from_scratch(why: str) -> Choice:
@@ -167,7 +171,7 @@ def _recorded_size(manifest: Manifest) -> int | None:
 
 def _record_size(manifest: Manifest, size: int) -> None:
     """Better features, which a run with a longer budget may add, must not change a comparison that is continued."""
-    with suppress(OSError):  # a dataset that cannot be written to gets no other features either
+    with suppress(OSError, DiskFullError):  # a dataset that cannot be written to gets no other features either
         write_text(manifest.root / "features" / COMPARED, f"{size}\n")
 
 

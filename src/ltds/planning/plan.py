@@ -24,7 +24,7 @@ from ltds.planning.facts import DatasetFacts, dataset_facts
 from ltds.planning.network import ChosenNetwork, Learning, choose_network
 from ltds.planning.run_plan import Choice, Given, RunPlan
 from ltds.planning.stages import VARIANTS, StageWork
-from ltds.planning.timing import StepTiming, measure
+from ltds.planning.timing import ForwardOnly, StepTiming, measure
 
 EPOCHS = 10  # how often a planned run is validated
 FEWEST_STEPS = 20
@@ -97,14 +97,14 @@ def plan_run(
     _, trial = settle(steps_choice(given, wanted, ""))
     say("Measuring a few steps ...")
     session = assemble(trial, manifest, progress)
-    timing, val, test = measure(session), len(session.rows("val")), len(session.rows("test"))
+    timing, forward_only = measure(session), ForwardOnly.of(session)
     whole = session.steps / (trial.schedule.epochs * trial.schedule.steps_per_epoch)  # phases beyond the first
     del session
     left = (budget - (time.perf_counter() - started)) / runs
-    steps, reason = _affordable(wanted, timing, left, (val, test), whole)
+    steps, reason = _affordable(wanted, timing, left, forward_only, whole)
     plan, config = settle(steps_choice(given, steps, reason))
     total = round(config.schedule.epochs * config.schedule.steps_per_epoch * whole)
-    seconds = runs * timing.run(total, config.schedule.epochs, val, test)
+    seconds = runs * timing.run(total, config.schedule.epochs, forward_only)
     return replace(plan, steps=total, seconds_per_step=timing.step, seconds=seconds), config
 
 
@@ -214,10 +214,10 @@ def wanted_steps(facts: DatasetFacts, given: Given, batch_size: int, learning: L
 
 
 def _affordable(
-    wanted: int, timing: StepTiming, budget: float, images: tuple[int, int], whole: float
+    wanted: int, timing: StepTiming, budget: float, forward_only: ForwardOnly, whole: float
 ) -> tuple[int, str]:
     """The steps that the time allows, and why so many."""
-    fit = int(timing.steps_within(budget, EPOCHS, *images) / whole)
+    fit = int(timing.steps_within(budget, EPOCHS, forward_only) / whole)
     available = say_duration(max(1.0, budget))
     if fit >= wanted:
         return wanted, f"enough for these images; the time ({available} for this run) would allow {fit}"

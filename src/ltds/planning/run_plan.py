@@ -37,6 +37,10 @@ class RunPlan:
         """The chosen settings as nested tables, to go below those that the user gives."""
         return merge(*(nested(choice.settings) for choice in self.choices))
 
+    def with_network(self, network: Choice) -> RunPlan:
+        """The plan with this choice as well, after the method."""
+        return replace(self, choices=(*self.choices[:1], network, *self.choices[1:]))
+
     def without(self, given: Given) -> RunPlan:
         """The plan without the settings that `given` replaces, and without choices of which nothing is left."""
         return replace(self, choices=tuple(left for choice in self.choices if (left := _without(choice, given))))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from ltds.core.text import few
 from ltds.reporting.comparison_table import interval, p_equals
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
@@ -27,24 +28,17 @@ NAMED = 6  # methods that are named at most
 
 @dataclass(frozen=True)
 class Answer:
-    """`verdict` is one sentence, `certainty` the next; `leader` is the label of the best row, None if none leads.
+    """Which row leads, and what the runs that it shares with each other row show of that row."""
 
-    Over the runs that a row shares with the leader, it is worse (`beaten`), better although its mean is lower
-    (`beaten_by`), or neither is shown (`undecided`, highest mean first). Of the latter, `tested` share so many runs
-    that a difference could have shown; of the others nothing is known. `unaveraged` have no number to rank them by,
-    because no seed has every held-out domain: only the shared runs tell something of them. `against`: the leader minus
-    each row with which it shares runs, p corrected over all pairs of rows.
-    """
-
-    leader: str | None
-    verdict: str
-    certainty: str
-    beaten: tuple[str, ...] = ()
-    undecided: tuple[str, ...] = ()
-    tested: tuple[str, ...] = ()
-    beaten_by: tuple[str, ...] = ()
-    unaveraged: tuple[str, ...] = ()
-    against: Mapping[str, MethodDifference] = field(default_factory=dict)
+    leader: str | None  # label of the row with the highest mean
+    verdict: str  # one sentence
+    certainty: str  # the next
+    beaten: tuple[str, ...] = ()  # worse than the leader
+    undecided: tuple[str, ...] = ()  # neither worse nor better is shown; highest mean first
+    tested: tuple[str, ...] = ()  # the undecided ones with so many shared runs that a difference could have shown
+    beaten_by: tuple[str, ...] = ()  # better than the leader, although its mean is lower
+    unaveraged: tuple[str, ...] = ()  # without a mean, as no seed has every held-out domain; only shared runs count
+    against: Mapping[str, MethodDifference] = field(default_factory=dict)  # the leader minus a row; p over all pairs
 
     @property
     def enough_pairs(self) -> bool:
@@ -225,8 +219,7 @@ def _caution(found: Answer, second: str, needed: int) -> list[str]:
 
 
 def _names(labels: Sequence[str]) -> str:
-    shown = [isolated(label) for label in labels[:NAMED]]
-    return ", ".join(shown) + (f" and {len(labels) - NAMED} more" if len(labels) > NAMED else "")
+    return few([isolated(label) for label in labels], NAMED)
 
 
 def _single(cell: TableCell) -> str:

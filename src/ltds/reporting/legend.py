@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ltds.evaluation.metrics import FEW_IMAGES
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison import comparisons
 from ltds.reporting.comparison_table import ComparisonTable, comparison_table
@@ -11,15 +12,15 @@ from ltds.reporting.cost import HEADINGS, Cost, times_are_noise
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.open_names import about_names
 from ltds.reporting.result_table import MISSING, TOO_FEW, ResultTable, detail_table, main_table
-from ltds.reporting.sample_size import FEWEST, WIDEST
+from ltds.reporting.sample_size import WIDEST
 
 SPREAD = "Mean ± sample standard deviation over seeds, in percent; averages use the seeds that have every domain."
 RANKS = (
     "Best in bold, second underlined, if two or more methods have a value; values of one seed or of too few images are "
     "never marked."
 )
-FEW_IMAGES = (
-    f"{TOO_FEW} too few images to trust the number: fewer than {FEWEST}, or chance alone moves it by more than "
+ABOUT_FEW_IMAGES = (
+    f"{TOO_FEW} too few images to trust the number: fewer than {FEW_IMAGES}, or chance alone moves it by more than "
     f"{WIDEST:.0f} points (95 % interval)."
 )
 IMAGES = (
@@ -48,7 +49,7 @@ def legend(tables: Iterable[ResultTable]) -> list[str]:
         (SPREAD, True),
         (RANKS, any(cell.mark for cell in cells)),
         (ONE_SEED, any(cell.seeds == 1 for cell in cells)),
-        (FEW_IMAGES, any(cell.too_few for cell in cells)),
+        (ABOUT_FEW_IMAGES, any(cell.too_few for cell in cells)),
         (NO_VALUE, any(cell.mean is None for cell in cells) or any(_missing_cost(table) for table in shown)),
         (IMAGES, any(any(table.images) for table in shown)),
         (ORACLE, has_oracle),

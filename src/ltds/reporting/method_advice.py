@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ltds.reporting.answer import ACC_U, Answer, isolated
 from ltds.reporting.comparison_table import interval
 from ltds.reporting.cost import cost_of, short_count
 from ltds.reporting.dataset import Dataset
+from ltds.reporting.glossary import METRICS
 from ltds.reporting.paired_runs import EQUAL
 from ltds.reporting.result_table import Column, cell_of, detail_group
 
@@ -24,6 +25,26 @@ class Advice:
 
 def method_advice(dataset: Dataset, leader: str, found: Answer) -> Advice:
     """The advice on the choice of a method; `found` is the answer of this dataset."""
+    advice = _by_images(dataset, leader, found)
+    return replace(advice, reason=f"{advice.reason}{_by_classes(dataset, leader)}")
+
+
+def _by_classes(dataset: Dataset, leader: str) -> str:
+    """Who is ahead if classes count the same instead of images, where that is clearly somebody else."""
+    column = Column(detail_group(dataset), METRICS["macro_u"])
+    means = {label: mean for label in dataset.rows if (mean := cell_of(dataset, label, column).mean) is not None}
+    first = max(means, key=lambda label: means[label], default=leader)
+    if leader not in means or means[first] - means[leader] <= EQUAL:
+        return ""
+    return (
+        f" But if each class counts the same, instead of each image, {isolated(first)} is ahead, with "
+        f"{means[first]:.0f} % Macro-U to {means[leader]:.0f}: prefer it where rare classes matter as much as "
+        "frequent ones."
+    )
+
+
+def _by_images(dataset: Dataset, leader: str, found: Answer) -> Advice:
+    """Which method to take by Acc-U, for which images count the same, and with it frequent classes most."""
     best = isolated(leader)
     if len(dataset.rows) == 1:
         simple = "bsce" if leader == "agg" else "agg"

@@ -120,6 +120,17 @@ def headline_sentences(metrics: Mapping[str, Any]) -> tuple[str, list[str]]:
     return main, more
 
 
+def shown_classes(classes: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """How classes match those of the model, for readers: one that is only spelled differently is not among the open.
+
+    The numbers count it there, but 'unknown' is not what anybody wants to hear of it.
+    """
+    trained = [*classes["matched"], *classes["missing"]]
+    spelled = set(classes["spelled_differently"])
+    opened = [name for name in classes["open"] if not any(f"{name} ({known})" in spelled for known in trained)]
+    return {**{key: list(names) for key, names in classes.items()}, "open": opened}
+
+
 def new_data_advice(metrics: Mapping[str, Any]) -> Iterator[Advice]:
     """What to do next; every sentence follows from the numbers."""
     overall, classes = metrics["overall"], metrics["classes"]
@@ -128,20 +139,37 @@ def new_data_advice(metrics: Mapping[str, Any]) -> Iterator[Advice]:
         yield Advice("Collect more images before you decide anything.", right.sample.reason)
     if classes["spelled_differently"]:
         names = ", ".join(classes["spelled_differently"][:NAMED])
-        yield Advice("Rename classes that are only spelled differently.", f"They count as unknown now: {names}.")
-    named = share_cell(overall, COLUMNS[1])
-    if right.mean is not None and named.mean is not None and right.mean - named.mean > LARGE:
-        yield Advice(
-            "Try a lower threshold for 'unknown'.",
-            f"It would be right for {right.mean:.0f} of 100 images, but says 'unknown' so often that {named.mean:.0f} "
-            "are left.",
-        )
+        reason = f"They count as classes that it does not know: {names}."
+        yield Advice("Rename classes that are only spelled differently.", reason)
+    yield from _about_unknown(overall)
     yield from _worst(metrics["per_domain"], "Look at the images of {name} first.", "on {name}", right)
     weak = [row for row in share_rows(metrics["per_class"], COLUMNS[:1]) if _is_low(row.cells[0], right)]
     weak.sort(key=lambda row: row.cells[0].mean or 0.0)
     if weak:
         names = ", ".join(f"{isolated(row.name)} ({row.cells[0].mean:.0f} of 100)" for row in weak[:NAMED])
         yield Advice("Add images of the weakest classes to the training images.", f"They are: {names}.")
+
+
+def _about_unknown(overall: Mapping[str, Any]) -> Iterator[Advice]:
+    """What to do where the model says 'unknown' to many images that it would have named right."""
+    right, named, wrongly, rightly = (share_cell(overall, column) for column in COLUMNS)
+    if right.mean is None or named.mean is None or wrongly.mean is None or right.mean - named.mean <= LARGE:
+        return
+    if rightly.mean is not None and not rightly.too_few and rightly.mean <= wrongly.mean:  # no threshold helps
+        yield Advice(
+            "Do not rely on 'unknown' for images like these.",
+            f"It says so to {wrongly.mean:.0f} of 100 images whose class it knows, but only to {rightly.mean:.0f} of "
+            "100 whose class it does not know.",
+        )
+        return
+    cost = ""
+    if rightly.mean is not None:
+        cost = f" It then calls fewer images of unknown classes unknown, too: now {rightly.mean:.0f} of 100."
+    yield Advice(
+        "Try a lower threshold for 'unknown'.",
+        f"It would be right for {right.mean:.0f} of 100 images, but says 'unknown' so often that {named.mean:.0f} "
+        f"are left.{cost}",
+    )
 
 
 def _worst(rows: Mapping[str, Mapping[str, Any]], action: str, where: str, overall: TableCell) -> Iterator[Advice]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ltds.core.text import few
 from ltds.evaluation.class_groups import SHOT_MEANING, known_mask
 from ltds.reporting.answer import ACC_U, Answer, isolated
 from ltds.reporting.class_accuracy import class_accuracy
@@ -105,7 +106,7 @@ def _pairs(context: FigureContext, leader: str, found: Answer) -> Iterator[Advic
     if task.trained_in_test:
         return  # of the seen pairs, training images are right in any case
     alone = [task.classes[c] for c in np.flatnonzero((task.seen.sum(axis=0) == 1) & known_mask(task))]
-    names = ", ".join(map(isolated, alone[:NAMED])) + (f" and {len(alone) - NAMED} more" if len(alone) > NAMED else "")
+    names = few([isolated(name) for name in alone], NAMED)
     one = f" Training images from one domain only: {names}." if alone else ""
     yield Advice(
         "Collect the classes that are missing in some domains.",

@@ -11,9 +11,9 @@ import numpy as np
 
 from ltds.evaluation.arrays import IntArray
 from ltds.evaluation.class_groups import SHOTS, known_mask, shot_groups
+from ltds.evaluation.metrics import FEW_IMAGES
 from ltds.reporting.run import Run
 
-FEWEST = 30  # images
 WIDEST = 10.0  # percentage points to either side
 Z = 1.959964  # two-sided 95 % of a normal distribution
 UNSEEN = ("acc_u", "macro_u", "h_u_oracle", "h_u_fixed")  # each held-out domain has other images
@@ -34,7 +34,7 @@ class Sample:
     @property
     def too_few(self) -> bool:
         """The rule by which numbers are greyed and marked."""
-        return self.images < FEWEST or self.half_width > WIDEST
+        return self.images < FEW_IMAGES or self.half_width > WIDEST
 
     @property
     def text(self) -> str:
@@ -153,7 +153,7 @@ def _parts(run: Run, metric: str, images: IntArray) -> list[int]:
 
 
 def _of_parts(parts: Sequence[int], percent: float) -> Sample | None:
-    """The mean of the parts varies as a share of so many images would that the two have the same variance.
+    """A mean over parts, which varies as much as one share over `equivalent` images.
 
     Intervals of the single parts must not be combined: Wilson's for one image is half as wide as chance moves it.
     """

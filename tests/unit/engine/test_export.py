@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -24,12 +25,14 @@ from safetensors.torch import save_file
 from ltds.core.errors import CheckpointError, ConfigError, DataError, ExportError
 from ltds.core.runs import RunDirectory
 from ltds.data.features import write_features
+from ltds.data.image_files import SUFFIXES
 from ltds.data.manifest import Manifest
 from ltds.engine.export import HALF_LIMIT, LIMIT
 from ltds.engine.export.card import model_card
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.model import ImagePrediction, Model
+from ltds.engine.predict_files import find_images
 from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.nn.resnet import BasicBlock, ResNet
 from toy import recorded, toy_session
@@ -122,7 +125,7 @@ def test_the_card_gives_results_with_their_images(run: RunDirectory, model: Mode
     assert shown in card
     assert "Trained on 38 images of 5 classes of the dataset toy, from 2 domains: ink (22), oil (16)." in card
     assert "so never named: fox" in card
-    assert "Where a number rests on fewer than 50 images, it says little." in card
+    assert "Where a number rests on fewer than 30 images, it says little." in card
     assert f"is below {model.threshold:.6g}" in card
 
 
@@ -260,6 +263,38 @@ def test_the_script_names_images_that_it_cannot_read_and_goes_on(toy: Manifest, 
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [str(good)]
 
 
+def test_the_script_searches_folders_as_ltds_does(toy: Manifest, model: Model, tmp_path: Path) -> None:
+    model.export(tmp_path / "onnx", to="onnx")
+    photos, picture = tmp_path / "photos", images_of(toy, 1)[0].read_bytes()
+    names = [f"one{ending}" for ending in SUFFIXES]
+    for name in ("b/z.JPG", "b/c/0.png", "a/1.png", "a.b/2.png", ".hidden.png", ".b/3.png", "notes.txt", *names):
+        (photos / name).parent.mkdir(parents=True, exist_ok=True)
+        (photos / name).write_bytes(picture)
+    (photos / "b" / "up").symlink_to(photos)
+    (photos / "gone.png").symlink_to("nowhere")
+    (photos / "folder.png").mkdir()
+    names = runpy.run_path(str(tmp_path / "onnx" / "predict_onnx.py"))
+    found = names["named_files"]([str(photos), "a.jpg"])
+    assert found == [*map(str, find_images([photos])), "a.jpg"]
+    assert len(found) == len(SUFFIXES) + 6
+    script = [sys.executable, str(tmp_path / "onnx" / "predict_onnx.py")]
+    done = subprocess.run([*script, str(photos / "folder.png"), str(photos / "a")], capture_output=True, text=True)
+    assert done.stdout.startswith(f"{photos}/a/1.png\t")
+    assert (done.returncode, done.stderr) == (1, f"Skipped {photos}/folder.png: no image in it or below it\n")
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_the_script_says_how_to_use_it(model: Model, tmp_path: Path, word: str) -> None:
+    model.export(tmp_path / "onnx", to="onnx")
+    script = [sys.executable, str(tmp_path / "onnx" / "predict_onnx.py")]
+    asked = subprocess.run([*script, word], capture_output=True, text=True, check=True)
+    assert asked.stdout.startswith("usage: predict_onnx.py [-h] IMAGES [IMAGES ...]\n")
+    assert "files, and folders that are searched for images" in asked.stdout
+    nothing = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert (nothing.returncode, nothing.stdout) == (2, "")
+    assert "the following arguments are required: IMAGES" in nothing.stderr
+
+
 def test_the_script_prints_names_that_the_terminal_cannot_show(toy: Manifest, model: Model, tmp_path: Path) -> None:
     model.export(tmp_path / "onnx", to="onnx")
     named = os.fsencode(tmp_path) + b"/caf\xe9.png"
@@ -377,6 +412,8 @@ def test_exports_that_cannot_be_made_leave_nothing(model: Model, tmp_path: Path)
     (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(ExportError, match=r"to be a new folder, but there is something already"):
         model.export(tmp_path / "full")
+    with pytest.raises(ExportError, match=r"to be a new folder, but there is something already"):
+        model.export(tmp_path / "full", check=["nosuch.jpg"])  # before any work, such as reading these
     assert sorted(file.name for file in tmp_path.rglob("*")) == ["full", "mine.txt"]
 
 

@@ -23,7 +23,7 @@ from ltds.engine import indexing
 from ltds.engine.indexing import model_checksum
 from ltds.engine.loop import train
 from ltds.engine.preprocessing import ImagePreprocessing
-from ltds.engine.training_index import TrainingIndex, make_index
+from ltds.engine.training_index import make_index
 from toy import recorded, toy_session, write_dataset
 
 
@@ -204,17 +204,18 @@ def test_damaged_files_are_refused_in_words(run: RunDirectory, toy: Manifest, tm
         ltds.load_model(copied).predict([toy.root / toy.paths[0]], nearest=1)
 
 
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(28, "No space left on device")])
 def test_a_folder_that_cannot_be_written_is_no_obstacle(
-    run: RunDirectory, toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: RunDirectory, toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
 ) -> None:
     copied = tmp_path / "run"
     shutil.copytree(run.path, copied)
     (copied / "nearest.npz").unlink(missing_ok=True)
 
-    def refuse(self: TrainingIndex, file: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(file))
+    def refuse(stream: object, **columns: object) -> None:
+        raise error
 
-    monkeypatch.setattr(TrainingIndex, "save", refuse)  # root may write anywhere
+    monkeypatch.setattr("ltds.engine.training_index.np.savez", refuse)  # root may write anywhere
     with pytest.warns(LtdsWarning, match="could not be kept"):
         (answer,) = ltds.load_model(copied).predict([toy.root / toy.paths[0]], nearest=1)
     assert len(answer.nearest) == 1

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 import ltds
 from ltds.core.errors import DataError
@@ -22,7 +23,7 @@ from ltds.data.transforms import EvalTransform
 from ltds.engine import other_data, use
 from ltds.engine.loop import train
 from ltds.engine.model import ImagePrediction
-from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
+from ltds.engine.predict_files import FilePredictions, PredictedFile, SkippedFile, predict_files
 from ltds.engine.preprocessing import FeaturePreprocessing, ImagePreprocessing
 from ltds.engine.training_index import NearestImage
 from ltds.engine.write_predictions import check_output, write_predictions
@@ -33,6 +34,15 @@ def test_a_model_of_features_is_refused_before_any_file_is_read() -> None:
     model: Any = SimpleNamespace(record=SimpleNamespace(preprocessing=FeaturePreprocessing(4, 1.0)))
     with pytest.raises(DataError, match="Expected a model of images, but this one was trained on precomputed features"):
         predict_files(model, [])
+
+
+def test_many_predictions_are_shown_in_a_line() -> None:
+    answers = [SimpleNamespace(label=label, unknown=False) for label in ("cat", "dog", "cat")]
+    files: Any = tuple(PredictedFile(Path(f"{i}.png"), answer) for i, answer in enumerate(answers))  # type: ignore[arg-type]
+    bad = SkippedFile(Path("bad.png"), "no image")
+    predictions = FilePredictions(files, (bad,))
+    assert repr(predictions) == "<FilePredictions: 3 predicted, 1 skipped; {'cat': 2, 'dog': 1}>"
+    assert (len(predictions), list(predictions)) == (3, list(files))
 
 
 def test_two_batches_are_read_while_the_network_computes_another() -> None:
@@ -103,6 +113,14 @@ def test_a_table_that_predictions_did_not_write_is_not_replaced(
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(DataError, match=r"a new file, or .* of predictions, but got .*, which would be lost"):
         check_output(file)
+
+
+def test_a_picture_that_only_mentions_the_command_is_not_replaced(tmp_path: Path) -> None:
+    mention = PngInfo()
+    mention.add_text("Title", "what ltds predict printed")
+    Image.new("RGB", (8, 8)).save(tmp_path / "screen.png", pnginfo=mention)
+    with pytest.raises(DataError, match="which would be lost"):
+        check_output(tmp_path / "screen.png")
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.jsonl", "p.png"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image
 
 from ltds.core.task import Task
 from ltds.evaluation.features import FeatureTable, to_float16
@@ -49,3 +49,25 @@ def test_thumbnails_that_cannot_be_read_are_none(tmp_path: Path) -> None:
     assert load_thumbnails(tmp_path / "broken.npz") == {}
     np.savez(tmp_path / "other.npz", x=np.zeros(2))
     assert load_thumbnails(tmp_path / "other.npz") == {}
+
+
+def test_thumbnails_show_images_as_the_network_sees_them(tmp_path: Path) -> None:
+    """Upright, X-rays of 16 bits in greys instead of all white, transparent pixels white."""
+    upright = np.zeros((40, 80, 3), np.uint8)
+    upright[:, 40:] = 255
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6  # the camera was turned: the file holds the picture on its side
+    Image.fromarray(np.rot90(upright).copy()).save(tmp_path / "sideways.png", exif=exif)
+    shown = thumbnail(tmp_path / "sideways.png")
+    assert shown is not None
+    np.testing.assert_array_equal(shown, upright)
+
+    grey = np.full((50, 50), 0x8000, np.uint16)
+    grey[0, 0] = 0xFFFF
+    Image.fromarray(grey).save(tmp_path / "xray.png")
+    Image.new("RGBA", (50, 50), (255, 0, 0, 0)).save(tmp_path / "clear.png")
+    for name, expected in (("xray.png", 127), ("clear.png", 255)):
+        shown = thumbnail(tmp_path / name)
+        assert shown is not None
+        assert shown.shape == (50, 50, 3)
+        assert abs(float(shown[25, 25].mean()) - expected) <= 1, name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +108,33 @@ def test_only_a_network_whose_weights_are_loaded_next_is_told_so() -> None:
     settings = BackboneSettings(name="test_own_backbones:telling")
     assert build_backbone(settings).told is None, "training leaves the choice to the function"
     assert build_backbone(settings, pretrained=False).told is False
+
+
+class SmallResNet(nn.Module):
+    """A user's network in a module whose name begins as those of ltds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.out_features = layers(), 12
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(images)
+
+
+def test_a_module_named_as_a_resnet_is_not_one_of_ltds(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its model directory is read, although its weights are fewer than those of a ResNet of ltds."""
+    module = types.ModuleType("resnet20")
+    module.SmallResNet = SmallResNet  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "resnet20", module)
+    session = toy_session(toy, backbone={"name": "resnet20:SmallResNet"})
+    run = recorded(session, tmp_path / "run")
+    train(session, run)
+    model = load_model(run.path, trust=["resnet20"])
+    model.export(tmp_path / "model")
+    images = [toy.root / path for path in toy.paths[:3]]
+    again = load_model(tmp_path / "model", trust=["resnet20"]).logits(images)
+    torch.testing.assert_close(torch.from_numpy(again), torch.from_numpy(model.logits(images)))
+    with pytest.raises(ConfigError, match=r"backbone\.width, which only the ResNets have"):
+        build_backbone(BackboneSettings(name="resnet20:SmallResNet", width=8))

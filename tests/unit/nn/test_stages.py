@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import save_file
 
 from ltds.core.errors import CheckpointError, ConfigError
-from ltds.nn.backbones import BackboneSettings, build_backbone
+from ltds.core.tensors import packed
+from ltds.nn.backbones import BACKBONES, BackboneSettings, build_backbone
 from ltds.nn.frozen import FrozenNetwork
 from ltds.nn.resnet import BasicBlock, Bottleneck, ResNet
 from ltds.nn.small import TinyNet
@@ -66,6 +67,21 @@ def test_a_frozen_network_is_saved_and_loaded_with_its_weights(tmp_path: Path) -
     saved.write_bytes(b"no tensors")
     with pytest.raises(CheckpointError, match="frozen weights that this run was trained with"):
         FrozenNetwork.load(network.to_dict(), saved)
+
+
+def test_a_frozen_network_may_have_tied_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tied(TinyNet):
+        def __init__(self) -> None:
+            super().__init__()
+            self.again = self.body[1]
+
+    monkeypatch.setitem(BACKBONES, "tied", lambda settings: Tied())
+    file, saved = tmp_path / "tied.safetensors", tmp_path / "frozen.safetensors"
+    save_file(packed(Tied().state_dict()), file)
+    network = FrozenNetwork(BackboneSettings(name="tied", weights=str(file)), 0)
+    network.save(saved)
+    images = torch.randn(2, 3, 16, 16)
+    assert torch.equal(FrozenNetwork.load(network.to_dict(), saved)(images), network(images))
 
 
 @pytest.mark.parametrize("stages", [0, 1, 4])

@@ -387,3 +387,18 @@ def test_accuracy_in_each_domain(make_run, runs: Path) -> None:
     assert (photo.never_seen[0].mean, photo.trained_on[0].mean) == pytest.approx((50, 50))
     assert (art.never_seen[0].mean, art.trained_on[0].mean) == (None, pytest.approx(25))
     assert source_accuracy(dataset, "agg") == pytest.approx((25 + 25 + 50 + 25) / 4)
+
+
+@pytest.mark.parametrize(("rare", "said"), [(0.30, "bsce is ahead, with 47 % Macro-U to 39"), (0.14, "")])
+def test_a_leader_by_images_that_is_behind_by_classes_is_named_as_such(
+    make_run, runs: Path, rare: float, said: str
+) -> None:
+    """Own domains have long tails: Acc-U counts frequent classes most, Macro-U all classes the same."""
+    for method, acc_u, of_rare in (("dc", 0.62, 0.12), ("bsce", 0.60, rare)):
+        for seed in (0, 1, 2):
+            path = make_run(method, "photo", seed, acc_u=acc_u)
+            row = [0.8, 0.7, 0.6, 0.5] + [of_rare] * 4
+            set_pairs(path, [row] * 3, [[50] * 8] * 3)
+    (reason,) = (why for what, why in advice(runs).items() if what.startswith("Take dc"))
+    assert (" But if each class counts the same, instead of each image, " in reason) == bool(said)
+    assert said in reason

@@ -19,7 +19,7 @@ from ltds.reporting.formats.latex import latex_table
 from ltds.reporting.formats.markdown import markdown_table
 from ltds.reporting.formats.terminal import terminal_rows
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.legend import FEW_IMAGES, IMAGES, legend
+from ltds.reporting.legend import ABOUT_FEW_IMAGES, IMAGES, legend
 from ltds.reporting.result_table import Column, cell_of, main_table, ranked
 from ltds.reporting.sample_size import Sample, _of_parts, half_width, is_uneven, over_domains, sample_of
 
@@ -113,7 +113,7 @@ def test_h_on_four_open_images_is_marked_in_every_format(small: Collection) -> N
     table = main_table(small.datasets[0])
     assert table.images == ("700", "2,100", "4 open")
     assert [cell.too_few for cell in table.rows[0][1]] == [False, False, True]
-    assert {FEW_IMAGES, IMAGES} <= set(legend([table]))
+    assert {ABOUT_FEW_IMAGES, IMAGES} <= set(legend([table]))
     text = markdown_table(small)
     assert "| agg | **60.0 ± 0.0** | **50.0 ± 0.0** | 40.0 ± 0.0‡ |" in text
     assert "| *Test images* | 700 | 2,100 | 4 open |" in text

@@ -12,7 +12,7 @@ import torch
 
 from ltds.core.errors import ConfigError, ExportError
 from ltds.core.errors import nearest as closest
-from ltds.core.files import DiskFullError, atomic_folder, write_text
+from ltds.core.files import DiskFullError, atomic_folder, require_vacant, write_text
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import NEAREST_FILE
 from ltds.data.decode import ImageSource
@@ -65,6 +65,8 @@ def export(
     `nearest`: with the index of its training images.
     """
     _check_arguments(to, nearest)
+    with _errors_explained(out):
+        require_vacant(out)
     model = cpu_copy(model)
     index = model.training_index(progress=progress) if nearest else None
     inputs = check_inputs(model, check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ from ltds.engine.own_code import code_checksums, outside_modules
 from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing
 from ltds.engine.stored_model import StoredModel
 from ltds.evaluation.class_groups import SHOT_MEANING, SHOTS, shot_groups
-
-FEW_IMAGES = 50  # below this many images an accuracy may be off by 14 points and more (95 %)
+from ltds.evaluation.metrics import FEW_IMAGES
 
 
 def model_card(model: StoredModel, to: str, difference: float, checked_on: str, *, with_index: bool = False) -> str:
@@ -150,15 +149,23 @@ def _results(model: StoredModel) -> Iterator[str]:
         "ones. AUROC: how often an image of a known class gets a higher confidence than one of an unknown class (50 % "
         "is chance)."
     )
+    yield ""
+    if unseen := model.scores.get("unseen"):
+        yield (
+            "**In a domain that it was not trained on.** Each row is a model that was trained as this one, but without "
+            "that domain. Expect the like where this model is used on images of another origin."
+        )
+        yield ""
+        yield from _domain_table("domain left out", unseen)
+        yield ""
+        yield "**In the domains that it was trained on:**"
+        yield ""
     if model.task.trained_in_test:
         yield f"{model.task.trained_in_test} test images of the trained domains were training images, too."
-    yield ""
-    rows, trained = [], _trained_domains(model.task)
-    for domain, row in model.scores["per_domain"].items():
-        name = domain if domain in trained else f"{domain} (never trained on)"
-        cells = (_percent(row["accuracy"]), _percent(row["macro_accuracy"]), _percent(row["auroc"]))
-        rows.append([name, cells[0], cells[1], str(row["known_images"]), cells[2], str(row["open_images"])])
-    yield from _table(["domain", "accuracy", "macro accuracy", "images", "AUROC", "images of unknown classes"], rows)
+        yield ""
+    trained = _trained_domains(model.task)
+    named = {d if d in trained else f"{d} (never trained on)": row for d, row in model.scores["per_domain"].items()}
+    yield from _domain_table("domain", named)
     yield ""
     shots = model.scores["per_shot"]
     rows = [
@@ -168,6 +175,14 @@ def _results(model: StoredModel) -> Iterator[str]:
     yield from _table(["classes with", "macro accuracy", "classes", "images"], rows)
     yield ""
     yield f"Where a number rests on fewer than {FEW_IMAGES} images, it says little."
+
+
+def _domain_table(first: str, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    rows = []
+    for name, row in scores.items():
+        accuracy, macro, auroc = (_percent(row[column]) for column in ("accuracy", "macro_accuracy", "auroc"))
+        rows.append([name, accuracy, macro, str(row["known_images"]), auroc, str(row["open_images"])])
+    yield from _table([first, "accuracy", "macro accuracy", "images", "AUROC", "images of unknown classes"], rows)
 
 
 def _unknown(rule: UnknownRule) -> Iterator[str]:
@@ -185,7 +200,8 @@ def _limits(model: StoredModel) -> Iterator[str]:
     task = model.task
     tested = "tested on the images counted above" if model.scores else "not tested"
     yield "## Limits"
-    yield f"- It was {tested}. On images of another origin expect less, and measure it there."
+    less = "the first table above" if model.scores.get("unseen") else "less"
+    yield f"- It was {tested}. On images of another origin expect {less}, and measure it there."
     yield "- It knows only the classes that it was trained on. Images of others are often given one of these names."
     yield "- A confidence is the model's own estimate, not a measured probability of being right."
     rare = shot_groups(task).count("few")

@@ -1,13 +1,17 @@
-"""Name the class of images, or "unknown". Needs numpy, Pillow and onnxruntime: python predict_onnx.py a.jpg b.png
+"""Name the class of images, or "unknown". Needs numpy, Pillow and onnxruntime.
 
+Prints a line for each image: its path, the class and the confidence, with tabs between them.
 Images that cannot be read are named and skipped; the exit code is then 1.
 """
 
+import argparse
 import io
 import json
+import os
 import sys
 import unicodedata
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +24,10 @@ IMAGES = MODEL["preprocessing"].get("images", MODEL["preprocessing"])
 Image.init()
 FORMATS = ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM"]  # none that starts other programs, as EPS
 FORMATS += [name for name in ("AVIF", "HEIF") if name in Image.OPEN]  # where this Pillow has them
+SUFFIXES = (
+    *(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
+    *(".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".j2k", ".j2c", ".jpc", ".jpf", ".jpx", ".avif", ".heic", ".heif"),
+)
 warnings.simplefilter("error", Image.DecompressionBombWarning)  # too many pixels
 CONVERT = "Save it as an 8-bit RGB PNG or JPEG."
 TURNS = {  # EXIF orientation -> what turns the stored pixels upright
@@ -108,14 +116,41 @@ def shown(name: str) -> str:
     return f"{name} (a class)" if name == "unknown" else inert(name)
 
 
-def main(files: list[str]) -> int:
+def images_below(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
+    """All images in the folder and below it, sorted folder by folder, as ltds finds them: hidden files never.
+
+    A link to a folder above itself, which would never end, is ignored.
+    """
+    own = os.path.realpath(folder)
+    if own in above:
+        return
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if not name.startswith(".")]
+    images = (path for path in paths if path.lower().endswith(SUFFIXES) and not os.path.isdir(path))
+    yield from (path for path in images if os.path.isfile(path) or os.path.islink(path))
+    for path in paths:
+        if os.path.isdir(path):
+            yield from images_below(path, above | {own})
+
+
+def named_files(words: list[str]) -> list[str]:
+    """The files among the words and the images in the folders; a folder without any stays, to be named as skipped."""
+    files: list[str] = []
+    for word in words:
+        below = list(images_below(word)) if os.path.isdir(word) else []
+        files += below or [word]
+    return files
+
+
+def main(words: list[str]) -> int:
     """Print a line for each image. Returns the exit code: 1 if some could not be read."""
     session = onnxruntime.InferenceSession(str(HERE / "model.onnx"), providers=["CPUExecutionProvider"])
     known = np.array([name not in MODEL["open_classes"] for name in MODEL["classes"]])
     threshold = MODEL["unknown"]["threshold"]
     code = 0
-    for file in files:
+    for file in named_files(words):
         try:
+            if os.path.isdir(file):
+                raise ValueError("no image in it or below it")
             inputs = network_input(file)[None]
         except Exception as error:  # Pillow raises anything on a damaged file
             print(inert(f"Skipped {file}: {error}"), file=sys.stderr)
@@ -131,4 +166,6 @@ def main(files: list[str]) -> int:
 if __name__ == "__main__":
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("images", nargs="+", metavar="IMAGES", help="files, and folders that are searched for images")
+    sys.exit(main(parser.parse_args().images))
