@@ -19,7 +19,7 @@ from typing import IO, Any
 from ltds.benchmarking.cells import GridCell
 from ltds.benchmarking.run_cell import fail, run_cell
 from ltds.core.parallel import end_processes, start_worker, worker_error
-from ltds.core.processor import cores, retain_memory
+from ltds.core.processor import chosen_threads, cores, retain_memory
 from ltds.core.progress import Advance
 from ltds.core.runs import RunDirectory
 from ltds.core.worker import send
@@ -87,11 +87,14 @@ class _CellProcess:
 
 
 class LocalExecutor:
-    """`jobs` processes, which share the machine's cores equally; each trains many cells, so that short ones pay off."""
+    """`jobs` processes, each of which trains many cells, so that short ones pay off.
+
+    They share the machine's cores equally, unless the user chose how many threads a process has.
+    """
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
-        self.threads = max(1, cores() // jobs)
+        self.threads = chosen_threads() or max(1, cores() // jobs)
 
     def submit(self, cells: Iterable[GridCell]) -> Iterator[GridCell]:
         """Yield each cell when it has ended, done or failed. Closing early ends the processes; checkpoints stay."""

@@ -13,6 +13,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 CPU_INFO = Path("/proc/cpuinfo")
 
+THREADS_CHOSEN = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # how users say it, also to torch
+
 # A thread of OpenMP that waits for the others spins for some 20 microseconds and then sleeps. On a busy machine a
 # spinning thread takes the core from the very thread it waits for; on an idle one, waking up after a short wait costs
 # more than the wait (benchmarks/threads.py). GNU's OpenMP, in torch for Linux, reads the second variable, of which
@@ -29,6 +31,15 @@ def cores() -> int:
     """Cores that this process may use: by its affinity and its container's quota, not all that the machine has."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([allowed, *(int(quota) for quota in _quotas())]))
+
+
+def chosen_threads() -> int:
+    """How many threads the user wants a process to have, by the environment; 0: it does not say."""
+    for name in THREADS_CHOSEN:
+        outermost = os.environ.get(name, "").split(",")[0].strip()  # OpenMP's may be a list, for nested parallelism
+        if outermost.isdecimal() and int(outermost):
+            return int(outermost)
+    return 0
 
 
 def processor_name() -> str:

@@ -23,12 +23,12 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from ltds.core.errors import TrainingError
-from ltds.core.processor import cores
+from ltds.core.processor import chosen_threads, cores
 from ltds.core.ranks import ALONE, LostRankError, Ranks
 from ltds.engine.config import RunConfig
 from ltds.engine.device import choose_device
 from ltds.engine.followers import Followers
-from ltds.engine.threads import CHOSEN_BY_USER, threads_restored
+from ltds.engine.threads import threads_restored
 
 POLL_SECONDS = 0.02
 LONGEST_POLL = 0.5
@@ -118,7 +118,7 @@ def team_for(config: RunConfig) -> Iterator[RankTeam]:
 def threads_of_rank(world: int) -> int:
     """Threads of each rank, where no setting says otherwise: the cores divided by the ranks, or as the user chose."""
     threads = torch.get_num_threads()
-    if any(os.environ.get(name) for name in CHOSEN_BY_USER):
+    if chosen_threads():
         return threads
     return max(1, min(threads, cores()) // world)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
-from ltds.core.processor import cores
-
-CHOSEN_BY_USER = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+from ltds.core.processor import chosen_threads, cores
 
 
 def use_threads(threads: int) -> None:
@@ -20,7 +17,7 @@ def use_threads(threads: int) -> None:
     """
     if threads:
         torch.set_num_threads(threads)
-    elif not any(os.environ.get(name) for name in CHOSEN_BY_USER) and torch.get_num_threads() > cores():
+    elif not chosen_threads() and torch.get_num_threads() > cores():
         torch.set_num_threads(cores())
 
 

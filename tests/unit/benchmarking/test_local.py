@@ -12,6 +12,7 @@ from ltds.benchmarking.grid import Grid
 from ltds.benchmarking.local import LocalExecutor
 from ltds.benchmarking.run_cell import run_cell
 from ltds.core.config import parse
+from ltds.core.processor import THREADS_CHOSEN
 from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
 from ltds.engine.assemble import assemble
@@ -83,6 +84,15 @@ def test_cells_share_the_cores_unless_the_settings_say_how_many_threads(toy: Man
         run_cell(cell.run.path, cell.config.to_dict(), threads=2)
     assert mine.run.read_config()["run"]["threads"] == 2
     assert theirs.run.read_config()["run"]["threads"] == 3
+
+
+def test_jobs_share_the_cores_unless_the_user_chose_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ltds.benchmarking.local.cores", lambda: 8)
+    for name in THREADS_CHOSEN:
+        monkeypatch.delenv(name, raising=False)
+    assert [LocalExecutor(jobs).threads for jobs in (1, 3, 16)] == [8, 2, 1]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert LocalExecutor(1).threads == 1
 
 
 def test_a_continued_cell_is_computed_as_the_new_command_asks(toy: Manifest, folder: Path) -> None:

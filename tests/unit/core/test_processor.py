@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ltds.core import processor
-from ltds.core.processor import WAIT_POLICY, cores, retain_memory
+from ltds.core.processor import THREADS_CHOSEN, WAIT_POLICY, chosen_threads, cores, retain_memory
 
 CODE = """
 import os, sys
@@ -42,6 +42,26 @@ def test_quota_of_version_2(machine: Path, quota: str, expected: int) -> None:
     (machine / "pod" / "box").mkdir(parents=True)
     (machine / "pod" / "box" / "cpu.max").write_text(quota + "\n")
     assert cores() == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({}, 0),
+        ({"OMP_NUM_THREADS": "3"}, 3),
+        ({"OMP_NUM_THREADS": "4,2"}, 4),
+        ({"MKL_NUM_THREADS": "2"}, 2),
+        ({"OMP_NUM_THREADS": "3", "MKL_NUM_THREADS": "2"}, 3),
+        ({"OMP_NUM_THREADS": "many"}, 0),
+        ({"OMP_NUM_THREADS": "0"}, 0),
+    ],
+)
+def test_threads_that_the_user_chose(monkeypatch: pytest.MonkeyPatch, said: dict[str, str], expected: int) -> None:
+    for name in THREADS_CHOSEN:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    assert chosen_threads() == expected
 
 
 def test_smallest_quota_of_all_groups_around(machine: Path) -> None:

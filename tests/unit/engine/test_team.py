@@ -13,17 +13,17 @@ import torch
 
 import ltds
 from ltds.core.errors import TrainingError
+from ltds.core.processor import THREADS_CHOSEN
 from ltds.data.manifest import Manifest
 from ltds.engine import follow, team
 from ltds.engine.followers import Followers
-from ltds.engine.threads import CHOSEN_BY_USER
 from toy import toy_config
 
 
 @pytest.fixture
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine with four cores, and a user who chose no number of threads."""
-    for name in CHOSEN_BY_USER:
+    for name in THREADS_CHOSEN:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(team, "cores", lambda: 4)
     before = torch.get_num_threads()
