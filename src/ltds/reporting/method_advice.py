@@ -9,9 +9,10 @@ from ltds.reporting.comparison_table import interval
 from ltds.reporting.cost import cost_of, short_count
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import METRICS
-from ltds.reporting.paired_runs import EQUAL
+from ltds.reporting.paired_runs import EQUAL, MethodDifference, method_difference, values_of
 from ltds.reporting.result_table import Column, cell_of, detail_group
 
+MACRO_U = METRICS["macro_u"]
 NAMED = 4  # methods in a sentence
 
 
@@ -21,26 +22,39 @@ class Advice:
 
     action: str
     reason: str
+    method: str = ""  # label of the method that it recommends instead of the leader
 
 
 def method_advice(dataset: Dataset, leader: str, found: Answer) -> Advice:
     """The advice on the choice of a method; `found` is the answer of this dataset."""
     advice = _by_images(dataset, leader, found)
-    return replace(advice, reason=f"{advice.reason}{_by_classes(dataset, leader)}")
+    return replace(advice, reason=f"{advice.reason}{_by_classes(dataset, advice.method or leader, found)}")
 
 
-def _by_classes(dataset: Dataset, leader: str) -> str:
-    """Who is ahead if classes count the same instead of images, where that is clearly somebody else."""
-    column = Column(detail_group(dataset), METRICS["macro_u"])
-    means = {label: mean for label in dataset.rows if (mean := cell_of(dataset, label, column).mean) is not None}
-    first = max(means, key=lambda label: means[label], default=leader)
-    if leader not in means or means[first] - means[leader] <= EQUAL:
+def _by_classes(dataset: Dataset, recommended: str, answer: Answer) -> str:
+    """Who is ahead only if classes count the same instead of images, where runs that both have show it."""
+    ours = values_of(dataset, recommended, MACRO_U)
+    behind = [label for label, one in answer.against.items() if one.paired.mean >= 0]  # by images
+    others = [label for label in behind if label != recommended and not _rests_on_few(dataset, label)]
+    found = {label: method_difference(values_of(dataset, label, MACRO_U), ours) for label in others}
+    leads = {label: one.paired.mean for label, one in found.items() if one is not None and _is_shown(one)}
+    if not leads or _rests_on_few(dataset, recommended):
         return ""
+    first = max(leads, key=lambda label: leads[label])
     return (
-        f" But if each class counts the same, instead of each image, {isolated(first)} is ahead, with "
-        f"{means[first]:.0f} % Macro-U to {means[leader]:.0f}: prefer it where rare classes matter as much as "
-        "frequent ones."
+        f" But if each class counts the same, instead of each image, {isolated(first)} is ahead by {leads[first]:.0f} "
+        "points (Macro-U, over the runs that both have): prefer it where rare classes matter as much as frequent ones."
     )
+
+
+def _is_shown(lead: MethodDifference) -> bool:
+    """Whether a lead is more than what another seed changes."""
+    low = lead.paired.low
+    return not lead.one_seed and lead.paired.mean > EQUAL and low is not None and low > 0
+
+
+def _rests_on_few(dataset: Dataset, label: str) -> bool:
+    return cell_of(dataset, label, Column(detail_group(dataset), MACRO_U)).too_few
 
 
 def _by_images(dataset: Dataset, leader: str, found: Answer) -> Advice:
@@ -137,5 +151,6 @@ def _cheapest(dataset: Dataset, leader: str, found: Answer) -> Advice:
         return Advice(
             f"Take {name}, the smallest of the methods that are as good.",
             f"{reason} {name} has {size} parameters, {best} {larger}.",
+            method=small,
         )
     return Advice(f"Take {best}, or another of the methods that are as good.", reason)
