@@ -115,7 +115,7 @@ def not_an_image(source: object) -> DataError:
     return DataError(expected("an image", "a path, the content of a file (bytes) or a Pillow image", got, remedy))
 
 
-def open_image(source: str | Path | IO[bytes]) -> Image.Image:
+def open_image(source: str | Path | IO[bytes]) -> ImageFile.ImageFile:
     """`PIL.Image.open` for files from strangers: only images of FORMATS, and of at most MOST_PIXELS pixels.
 
     Nothing is decoded yet: a small file that would unpack to gigabytes is refused by its header.
@@ -125,6 +125,7 @@ def open_image(source: str | Path | IO[bytes]) -> Image.Image:
         image = _identified(source)
     except Image.DecompressionBombError as error:
         raise _too_many_pixels(name, f"'{error}'") from error
+    image.filename = ""  # or Pillow maps the file of a TIFF into memory, with its sides exchanged if it is to be turned
     width, height = image.size
     if width * height > MOST_PIXELS:
         image.close()
@@ -132,7 +133,7 @@ def open_image(source: str | Path | IO[bytes]) -> Image.Image:
     return image
 
 
-def _identified(source: str | Path | IO[bytes]) -> Image.Image:
+def _identified(source: str | Path | IO[bytes]) -> ImageFile.ImageFile:
     try:
         return Image.open(source, formats=FORMATS)
     except UnidentifiedImageError:

@@ -11,7 +11,7 @@ from PIL import ExifTags, Image, ImageFile, ImageSequence, features
 
 from ltds.core.errors import DataError
 from ltds.data.build.images import damage
-from ltds.data.decode import decode, decode_tensor
+from ltds.data.decode import decode, decode_tensor, decoded
 
 RED, BLUE = (200, 30, 40), (10, 60, 220)
 PACS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "pacs96" / "PACS"
@@ -146,6 +146,21 @@ def test_exif_orientation_is_applied(tmp_path: Path, orientation: int, ending: s
     h, w = pixels.shape[:2]
     corners = [pixels[1, 1], pixels[1, w - 2], pixels[h - 2, 1], pixels[h - 2, w - 2]]
     assert [c.tolist() for c in corners] == [[255, 0, 0], [0, 255, 0], [0, 0, 255], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 5, 6, 7, 8])
+@pytest.mark.parametrize("mode", ["L", "I;16", "CMYK", "RGBA", "RGB", "P", "1"])
+def test_a_tiff_is_the_same_by_its_path_and_by_its_content(tmp_path: Path, mode: str, orientation: int) -> None:
+    """Of a file that it knows by its path, Pillow maps uncompressed pixels into memory, with sides that do not fit."""
+    values = np.arange(97 * 150).reshape(97, 150)
+    grey = Image.fromarray(values.astype(np.uint16)) if mode == "I;16" else Image.fromarray(values.astype(np.uint8))
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    file = tmp_path / "a.tif"
+    (grey if mode in ("L", "I;16") else grey.convert(mode)).save(file, exif=exif)
+    pixels = decode(file, None)
+    assert pixels.shape[:2] == ((97, 150) if orientation < 5 else (150, 97))
+    assert np.array_equal(pixels, np.array(decoded(file.read_bytes(), None)))
 
 
 @pytest.mark.parametrize(

@@ -204,9 +204,9 @@ def photo(file: Path, width: int, height: int, mode: str = "RGB", **options: obj
     return file
 
 
-def deep(file: Path) -> Path:
+def deep(file: Path, **options: object) -> Path:
     """Grey of 16 bits."""
-    Image.fromarray(np.linspace(0, 65535, 90 * 60).astype(np.uint16).reshape(60, 90)).save(file)
+    Image.fromarray(np.linspace(0, 65535, 90 * 60).astype(np.uint16).reshape(60, 90)).save(file, **options)
     return file
 
 
@@ -226,8 +226,10 @@ def test_the_script_prepares_images_as_evaluation_does(toy: Manifest, tmp_path: 
         photo(tmp_path / "grey.png", 100, 90, "L"),
         photo(tmp_path / "turned.png", 90, 60, "RGBA", exif=turned),
         photo(tmp_path / "turned.tif", 90, 60, exif=turned),
+        photo(tmp_path / "turned-grey.tif", 90, 60, "L", exif=turned),
         deep(tmp_path / "deep.png"),
         deep(tmp_path / "deep.tif"),
+        deep(tmp_path / "turned-deep.tif", exif=turned),
         photo(tmp_path / "wavelets.jp2", 90, 60),
         photo(tmp_path / "plain.ppm", 90, 60),
         photo(tmp_path / "plain.pgm", 90, 60, "L"),

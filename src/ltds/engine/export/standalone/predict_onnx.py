@@ -76,6 +76,7 @@ def rgb(image: Image.Image) -> Image.Image:
 def decoded(file: str) -> Image.Image:
     """The upright image, its shorter side at most as long as in training."""
     with Image.open(file, formats=FORMATS) as image:
+        image.filename = ""  # or Pillow maps the file of a TIFF into memory, and exchanges its sides when it turns it
         wanted = scaled(image.size, min(*image.size, IMAGES["decoded_side"]))
         draft = image.draft(None, (2 * wanted[0], 2 * wanted[1]))  # large JPEGs are decoded at a reduced scale
         image.load()
