@@ -64,6 +64,10 @@ def test_from_a_check_to_a_final_model(command: Command, photos: Path, tmp_path:
         "final",
         "series.json",
     ]
+    another = shutil.copytree(tmp_path / "my runs" / "estimate-site_0", tmp_path / "my runs" / "z")  # not of the series
+    metrics = json.loads((another / "metrics.json").read_text())
+    metrics["per_domain"]["site 0"]["known_images"] = 999
+    (another / "metrics.json").write_text(json.dumps(metrics))
     exported = command("export", "my runs/final", "--out", "model")
     assert exported.returncode == 0, exported.stderr
     card = (tmp_path / "model" / "README.md").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -89,14 +90,22 @@ def _scores(run: RunDirectory) -> dict[str, Any]:
 def _unseen(run: RunDirectory) -> dict[str, Any]:
     """Of the last run of a series: how each of the others did on the domain that it had not seen."""
     folder = run.path.absolute()
-    if folder.name != FINAL_RUN or not (folder.parent / SERIES_FILE).is_file():
-        return {}
+    names = _runs_of_series(folder.parent) if folder.name == FINAL_RUN else []
     found = {}
-    for other in map(RunDirectory, sorted(folder.parent.iterdir())):
+    for other in (RunDirectory(folder.parent / name) for name in names):
         with suppress(CheckpointError, LookupError, TypeError):  # damaged: the others tell something, too
             if other.done and (domain := other.read_task().held_out) is not None:
                 found[domain] = domain_scores(other.read_metrics())[domain]
     return found
+
+
+def _runs_of_series(folder: Path) -> list[str]:
+    """The names of its runs: the folder may hold others, which were trained in another way."""
+    try:
+        names = json.loads((folder / SERIES_FILE).read_text(encoding="utf-8"))["runs"]
+        return [name for name in names if Path(name).name == name]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # no series, or a damaged list
+        return []
 
 
 def _refuse_other_exports(run: RunDirectory) -> None:
