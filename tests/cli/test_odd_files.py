@@ -18,8 +18,9 @@ from ltds.core.text import inert
 from ltds.data.datasets.lists import ListsConfig
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import read_style_list
+from ltds.engine.trainable import require_sources
 from ltds.semantics.word_vectors import read_vectors
-from toy import toy_session, write_dataset
+from toy import toy_config, toy_session, write_dataset
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 
@@ -82,6 +83,8 @@ def test_advice_for_one_source_domain(tmp_path: Path) -> None:
         manifest.domain_ids[rows] // 2,
         manifest.split_ids[rows],
     )
+    with pytest.raises(ConfigError, match=r"Set method\.meta_test_domains=0\.$"):
+        require_sources(toy_config(two, "ltds"), two, "wax")  # a plan asks this before it measures anything
     with pytest.raises(ConfigError, match=r"Set method\.meta_test_domains=0\.$"):
         toy_session(two, "ltds")
 

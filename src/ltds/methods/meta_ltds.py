@@ -45,12 +45,6 @@ class MetaLtds(Method):
     def __init__(self, config: MetaLtdsConfig, problem: Problem) -> None:
         super().__init__(config, problem)
         domains, classes, feature_dim = len(self.task.sources), len(self.task.classes), problem.feature_dim
-        if config.meta_test_domains >= domains:
-            raise ConfigError(
-                f"Expected method.meta_test_domains to be less than the {domains} source domains, but got "
-                f"{config.meta_test_domains}: one must be left for meta-train. "
-                + ("Set method.meta_test_domains=1 or 0." if domains > 1 else "Set method.meta_test_domains=0.")
-            )
         self.mixes_domains = config.joint_forward
         self.second_order = config.gradient_order == "second" and config.meta_test_domains > 0
         self.criterion = Criterion(config.criterion, self.task)
@@ -70,6 +64,20 @@ class MetaLtds(Method):
             shared=config.single_prototype,
         )
         self.augmentation = GuidedAugmentation(config, problem, self.semantics.neighbours, log_n)
+
+    @classmethod
+    def min_sources(cls, config: MetaLtdsConfig) -> int:
+        return config.meta_test_domains + 1  # one is left for meta-train
+
+    @classmethod
+    def require_sources(cls, config: MetaLtdsConfig, sources: Sequence[str], name: str = "") -> None:
+        """Too few are no reason for another method: without meta-test domains, one is enough."""
+        if len(sources) < cls.min_sources(config):
+            raise ConfigError(
+                f"Expected method.meta_test_domains to be less than the {len(sources)} source domains, but got "
+                f"{config.meta_test_domains}: one must be left for meta-train. "
+                + ("Set method.meta_test_domains=1 or 0." if len(sources) > 1 else "Set method.meta_test_domains=0.")
+            )
 
     @classmethod
     def uses_embeddings(cls, config: MetaLtdsConfig) -> bool:
