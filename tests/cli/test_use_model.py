@@ -296,6 +296,7 @@ def test_a_folder_of_a_new_site_with_other_classes(
     assert content["overall"]["known_images"] == content["overall"]["open_images"] == 6
     assert content["data"]["skipped"] == 1
     assert "so 'unknown' is the right answer: gnu\n" in done.stderr
+    assert "but that this dataset does not have: cat, elk\n" in done.stderr, "dog is only spelled differently"
     assert "counted as classes that it does not know; rename them: Dog (dog)\n" in done.stderr
     page = (tmp_path / "outcome" / "report.html").read_text()
     assert "right answer: <bdi>gnu</bdi>." in page

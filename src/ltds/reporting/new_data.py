@@ -121,14 +121,16 @@ def headline_sentences(metrics: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def shown_classes(classes: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """How classes match those of the model, for readers: one that is only spelled differently is not among the open.
+    """How classes match those of the model, for readers: one that is only spelled differently is not open or missing.
 
-    The numbers count it there, but 'unknown' is not what anybody wants to hear of it.
+    The numbers count it there, but 'unknown' is not what anybody wants to hear of it, and the dataset does have it.
     """
     trained = [*classes["matched"], *classes["missing"]]
     spelled = set(classes["spelled_differently"])
-    opened = [name for name in classes["open"] if not any(f"{name} ({known})" in spelled for known in trained)]
-    return {**{key: list(names) for key, names in classes.items()}, "open": opened}
+    pairs = [(name, known) for name in classes["open"] for known in trained if f"{name} ({known})" in spelled]
+    respelled = {name for pair in pairs for name in pair}
+    shown = {key: list(names) for key, names in classes.items()}
+    return shown | {key: [name for name in shown[key] if name not in respelled] for key in ("open", "missing")}
 
 
 def new_data_advice(metrics: Mapping[str, Any]) -> Iterator[Advice]:
