@@ -283,6 +283,9 @@ def test_the_script_searches_folders_as_ltds_does(toy: Manifest, model: Model, t
     done = subprocess.run([*script, str(photos / "folder.png"), str(photos / "a")], capture_output=True, text=True)
     assert done.stdout.startswith(f"{photos}/a/1.png\t")
     assert (done.returncode, done.stderr) == (1, f"Skipped {photos}/folder.png: no image in it or below it\n")
+    (photos / "-one.png").write_bytes(picture)
+    done = subprocess.run([*script, "-one.png", "one.png"], capture_output=True, text=True, cwd=photos, check=True)
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["./-one.png", "one.png"]
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])

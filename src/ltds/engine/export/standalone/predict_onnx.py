@@ -169,4 +169,5 @@ if __name__ == "__main__":
         sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("images", nargs="+", metavar="IMAGES", help="files, and folders that are searched for images")
-    sys.exit(main(parser.parse_args().images))
+    words = [f"./{word}" if word.startswith("-") and os.path.exists(word) else word for word in sys.argv[1:]]
+    sys.exit(main(parser.parse_args(words).images))
