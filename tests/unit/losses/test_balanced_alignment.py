@@ -118,11 +118,29 @@ def test_classes_of_one_domain_alone_cost_nothing() -> None:
     assert (features.grad == 0).all()
 
 
-def test_rare_pairs_are_pulled_harder_and_frequent_centroids_pull_more() -> None:
-    """With equal distances, nu > 0 makes a centroid of many images less likely, so that more has to be gained there."""
-    features, centroids = torch.zeros(1, 2, dtype=torch.float64), torch.ones(len(PAIRS), 2, dtype=torch.float64)
-    rare = loss(features, torch.tensor([0]), torch.tensor([2]), centroids).item()
-    frequent = loss(features, torch.tensor([0]), torch.tensor([0]), centroids).item()
-    assert rare > frequent > 0
-    flat = loss(features, torch.tensor([0]), torch.tensor([2]), centroids, nu=0.0).item()
-    assert flat == pytest.approx(float(torch.tensor(len(PAIRS) - 1.0).log()), abs=1e-6)
+def pulls(label: int, domain: int, nu: float) -> tuple[Tensor, Tensor]:
+    """Gradients on one image at the origin and on each centroid: those of class 0 are in one place, others in another.
+
+    At a high temperature all centroids are about as likely, so only their counts make a difference.
+    """
+    away = torch.where(PAIRS[:, 1] == 0, 1.0, -1.0)
+    centroids = torch.stack([away, torch.ones(len(PAIRS))], dim=1).double().requires_grad_()
+    image = torch.zeros(1, 2, dtype=torch.float64, requires_grad=True)
+    loss(image, torch.tensor([label]), torch.tensor([domain]), centroids, nu=nu, temperature=1e4).backward()
+    assert image.grad is not None
+    assert centroids.grad is not None
+    return image.grad.norm(), centroids.grad.norm(dim=1)
+
+
+def test_images_of_rare_pairs_are_pulled_harder() -> None:
+    """30 and 1 training images of class 0 in domains 0 and 2."""
+    frequent, rare = (pulls(0, domain, nu=0.0)[0] for domain in (0, 2))
+    assert (rare / frequent).item() == pytest.approx(30, rel=1e-3)
+
+
+@pytest.mark.parametrize("nu", [0.0, 0.5, 1.0])
+def test_centroids_of_frequent_pairs_pull_more(nu: float) -> None:
+    """2 and 1 training images of class 0 in domains 1 and 2."""
+    of_centroids = pulls(0, 0, nu)[1][PAIRS[:, 1] == 0]
+    assert of_centroids[0] == 0, "its own takes no part"
+    assert (of_centroids[1] / of_centroids[2]).item() == pytest.approx(2**nu, rel=1e-3)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from derivative import complex_gradient
 from torch import nn
 from torch.testing import assert_close
@@ -16,7 +17,7 @@ from torch.testing import assert_close
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
-from ltds.core.types import Batch, Clock
+from ltds.core.types import Batch, Clock, StepLoss
 from ltds.data.manifest import Manifest
 from ltds.engine.checkpoint import load_checkpoint
 from ltds.engine.fitting import fit_in_training
@@ -129,11 +130,31 @@ def test_each_loop_over_the_training_images_shows_all_of_them(toy: Manifest) -> 
     assert session.method.seen == [len(session.rows("train"))] * 2 != [0, 0]
 
 
+class InTurn(Boda):
+    """Notes when it computes centroids and when it takes a step."""
+
+    def fit_in_training(self, training: Iterable[Batch]) -> None:
+        self.notes = [*getattr(self, "notes", []), "centroids"]
+        super().fit_in_training(training)
+
+    def loss(self, batch: Batch, clock: Clock) -> StepLoss:
+        self.notes = [*getattr(self, "notes", []), clock.step]
+        assert bool(self.centroids.fitted) == (clock.step >= 1)
+        return super().loss(batch, clock)
+
+
+def test_centroids_are_computed_before_the_step_that_needs_them(toy: Manifest, tmp_path: Path) -> None:
+    session = toy_session(toy, f"{__name__}:InTurn")
+    train(session, recorded(session, tmp_path / "run"))
+    assert session.method.notes == [0, "centroids", 1, 2, "centroids", 3, 4, "centroids", 5]
+
+
 LATER = {"start": 0.4, "refresh_epochs": 2}
 RETRAINED = {"retrain_classifier": True}
 
 
-STOPS = [({"start": 0.2}, 1, False), ({"start": 0.2}, 3, True), ({"start": 0.2}, 5, True)]
+# Stopped before the first centroids, just before them, between two computations, just before they are blended.
+STOPS = [({"start": 0.2}, stop, stop > 2) for stop in (1, 2, 3, 4, 5)]
 STOPS += [(LATER, 3, False), (LATER, 5, True), (RETRAINED, 1, False), (RETRAINED, 3, True), (RETRAINED, 7, True)]
 
 
@@ -154,6 +175,18 @@ def test_retraining_changes_the_classifier_alone(toy: Manifest, tmp_path: Path) 
     load_checkpoint(run.best_of("main"), session.method)
     for name, value in session.method.state_dict().items():
         assert torch.equal(value, ended[name]) != name.startswith("classifier"), name
+
+
+def test_the_second_phase_is_plain_cross_entropy_on_the_features_as_they_are() -> None:
+    method, batch = make(retrain_classifier=True, criterion="dc"), make_batch(1)
+    _, classifier = method.phases()
+    loss = method.loss(batch, Clock(0, 9, 10, 1, classifier.name))
+    loss.total.backward()
+    assert_close(loss.total, F.cross_entropy(method.classifier(method.backbone(batch.images)), batch.labels))
+    assert all(parameter.grad is None for parameter in method.backbone.parameters())
+    main, second = (method.training_passes(batch, phase) for phase in method.phases())
+    assert [len(images) for images in main] == [6, 6], "BatchNorm learns in a pass for each domain"
+    assert second == [], "and nothing while only the classifier is trained"
 
 
 def test_boda_crt_begins_as_boda() -> None:
