@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ OUTPUTS = [
     (*CHECK, "--json", "mine.json"),
     ("data", "show", "data", "--out", "mine.png"),
 ]
+SIMILAR = [  # commands, and a file of somebody else that begins like those that they write
+    ((*CHECK, "--json", "mine.json"), '{\n  "format": 1,\n  "runs": {},\n  "plan": null\n}\n'),
+    ((*CHECK, "--json", "mine.json"), '[\n  "written_by"\n]\n'),
+    ((*CHECK, "--out", "mine.html"), "<!doctype html>\n<title>Check of my car</title>\n"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +35,14 @@ def run(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run.path
 
 
-@pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
-def test_a_command_replaces_only_what_it_wrote(
-    command: Command, toy: Manifest, run: Path, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+@pytest.fixture(autouse=True)
+def inputs(toy: Manifest, run: Path, tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(toy.root)
     (tmp_path / "run").symlink_to(run)
+
+
+@pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
+def test_a_command_replaces_only_what_it_wrote(command: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
     file = tmp_path / words[-1]
     file.write_text("path,class\na.png,cat\n" * 3)
     refused(command(*words), f"Expected '{words[-1]}' to be a new file, or ")
@@ -44,3 +52,25 @@ def test_a_command_replaces_only_what_it_wrote(
         done = command(*words)
         assert done.returncode in (0, 1), done.stderr  # 1: data check has found problems
         assert f"Wrote {words[-1]}" in done.stderr
+
+
+@pytest.mark.parametrize(("words", "text"), SIMILAR)
+def test_a_file_that_begins_like_its_own_is_kept(
+    command: Command, tmp_path: Path, words: tuple[str, ...], text: str
+) -> None:
+    file = tmp_path / words[-1]
+    file.write_text(text)
+    refused(command(*words), f"Expected '{words[-1]}' to be a new file, or ")
+    assert file.read_text() == text
+
+
+def test_what_earlier_versions_of_the_check_wrote_is_replaced(command: Command, tmp_path: Path) -> None:
+    words, found, page = (*CHECK, "--json", "c.json", "--out", "c.html"), tmp_path / "c.json", tmp_path / "c.html"
+    assert command(*words).returncode in (0, 1)
+    content = json.loads(found.read_text())
+    assert next(iter(content)) == "written_by"
+    found.write_text(json.dumps({name: value for name, value in content.items() if name != "written_by"}))
+    page.write_text(page.read_text().replace("<title>ltds data check: ", "<title>Check of "))
+    assert command(*words).returncode in (0, 1)
+    assert json.loads(found.read_text()) == content
+    assert "<title>ltds data check: " in page.read_text()

@@ -33,7 +33,8 @@ def check(
     """
     from ltds.core.errors import ConfigError
     from ltds.core.files import has_mark, refuse_to_replace, write_json, write_text
-    from ltds.planning.check.page import MARK, html_page
+    from ltds.planning.check.page import MARKS, html_page
+    from ltds.planning.check.report import is_stored_check
     from ltds.planning.check.run import check as check_data
     from ltds.planning.check.text import check_lines
 
@@ -43,9 +44,9 @@ def check(
             arguments=["out=check.html"],
         )
     if out is not None:
-        refuse_to_replace(out, "a page of ltds data check", has_mark(f"<title>{MARK}"))
+        refuse_to_replace(out, "a page of ltds data check", has_mark(*MARKS))
     if json_file not in ("", "-"):
-        refuse_to_replace(Path(json_file), "what ltds data check has found", has_mark('{\n  "format": '))
+        refuse_to_replace(Path(json_file), "what ltds data check has found", is_stored_check)
     found = check_data(data, progress=SCREEN)
     if json_file == "-":
         print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))

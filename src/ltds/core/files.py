@@ -59,15 +59,16 @@ def refuse_to_replace(file: Path, what: str, is_ours: Callable[[Path], bool]) ->
     raise DataError(expected(f"'{file}'", f"a new file, or {what}", got, remedy))
 
 
-def has_mark(mark: str) -> Callable[[Path], bool]:
-    """What tells whether a file has this text near its beginning."""
+def has_mark(*marks: str) -> Callable[[Path], bool]:
+    """What tells whether a file has one of these texts near its beginning."""
 
     def is_found(file: Path) -> bool:
         try:
             with file.open("rb") as stream:
-                return mark.encode() in stream.read(4096)
+                beginning = stream.read(4096)
         except OSError:
             return False
+        return any(mark.encode() in beginning for mark in marks)
 
     return is_found
 

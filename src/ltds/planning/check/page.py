@@ -20,7 +20,9 @@ th:first-child, td:first-child { text-align: left; }
 """
 
 
-MARK = "ltds data check: "  # at the beginning of the title
+TITLE = "ltds data check: "  # its beginning
+HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>'
+MARKS = (f"<title>{TITLE}", f"{HEAD}Check of ")  # of a page, now and before it had this title
 
 
 def html_page(check: DataCheck) -> str:
@@ -43,8 +45,8 @@ def html_page(check: DataCheck) -> str:
         "<h2>Images of each class and domain</h2>",
         _pairs(check),
     ]
-    head = f'<meta charset="utf-8"><title>{MARK}{escape(check.name)}</title><style>{STYLE}</style>'
-    page = f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    head = f"{HEAD}{TITLE}{escape(check.name)}</title><style>{STYLE}</style></head>"
+    page = f"{head}<body>{''.join(parts)}</body></html>\n"
     return printable(page)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from ltds.core.text import printable
 from ltds.planning.check.probe import DomainProbe
 
 FORMAT = 2  # 1: "across" of near-duplicates was one word
+WRITER = "ltds data check"
+KEYS = {"format", "source", "counts", "near_duplicates", "domain_distances", "probe"}  # before there was "written_by"
 Across = Literal["classes", "splits", "validation", "domains"]
 
 
@@ -142,6 +146,7 @@ class DataCheck:
 
     def _content(self) -> dict[str, Any]:
         return {
+            "written_by": WRITER,
             "format": FORMAT,
             "name": self.name,
             "source": self.source,
@@ -200,6 +205,15 @@ class DataCheck:
             "test_only_domains": list(self.test_only),
             "training": self.training,
         }
+
+
+def is_stored_check(file: Path) -> bool:
+    """Whether a file is the JSON of a check, of this version or of an earlier one."""
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and (content.get("written_by") == WRITER or content.keys() >= KEYS)
 
 
 def _printable(value: Any) -> Any:
