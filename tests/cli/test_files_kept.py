@@ -24,6 +24,9 @@ SIMILAR = [  # commands, and a file of somebody else that begins like those that
     ((*CHECK, "--json", "mine.json"), '{\n  "format": 1,\n  "runs": {},\n  "plan": null\n}\n'),
     ((*CHECK, "--json", "mine.json"), '[\n  "written_by"\n]\n'),
     ((*CHECK, "--out", "mine.html"), "<!doctype html>\n<title>Check of my car</title>\n"),
+    ((*REPORT, "mine.tex"), "% my own table, needs \\usepackage{booktabs}\n\\begin{table}\n"),
+    ((*REPORT, "mine.md"), "# How to\nReports begin with <!-- written by ltds report -->\n"),
+    ((*REPORT, "mine.csv"), "dataset,method,held_out,metric,my number\ntoy,mine,wax,acc,1\n"),
 ]
 
 
@@ -74,3 +77,15 @@ def test_what_earlier_versions_of_the_check_wrote_is_replaced(command: Command, 
     assert command(*words).returncode in (0, 1)
     assert json.loads(found.read_text()) == content
     assert "<title>ltds data check: " in page.read_text()
+
+
+def test_a_latex_table_of_an_earlier_version_is_replaced(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "table.tex"
+    assert command(*REPORT, file.name).returncode == 0
+    new = file.read_text()
+    first, rest = new.split("\n", 1)
+    assert first == "% written by ltds report"
+    assert rest.startswith("% needs \\usepackage{booktabs}\n")
+    file.write_text(rest)
+    assert command(*REPORT, file.name).returncode == 0
+    assert file.read_text() == new

@@ -73,6 +73,20 @@ def has_mark(*marks: str) -> Callable[[Path], bool]:
     return is_found
 
 
+def has_first_line(*lines: str) -> Callable[[Path], bool]:
+    """What tells whether the first line of a file is exactly one of these."""
+    return lambda file: first_line_of(file) in lines
+
+
+def first_line_of(file: Path) -> str:
+    """The first line of a text without its end, "" where it cannot be read."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            return stream.readline().rstrip("\n")
+    except OSError:
+        return ""
+
+
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.part")
 
 

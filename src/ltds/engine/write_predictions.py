@@ -11,7 +11,7 @@ from PIL import Image
 
 from ltds.core.captioned_grid import COLUMNS, GridPicture, draw_captioned
 from ltds.core.errors import DataError, expected
-from ltds.core.files import atomic, refuse_to_replace, require_writable, write_csv, write_text
+from ltds.core.files import atomic, first_line_of, refuse_to_replace, require_writable, write_csv, write_text
 from ltds.core.image_grid import has_software_tag, software_tag
 from ltds.core.text import path_cell, printable
 from ltds.data.decode import decoded
@@ -50,24 +50,15 @@ def _refuse_to_replace(file: Path) -> None:
 
 
 def _is_table(file: Path) -> bool:
-    return _first_line(file).rstrip("\n").split(",")[: len(_COLUMNS)] == list(_COLUMNS)
+    return first_line_of(file).split(",")[: len(_COLUMNS)] == list(_COLUMNS)
 
 
 def _is_lines(file: Path) -> bool:
     try:
-        first = json.loads(_first_line(file))
+        first = json.loads(first_line_of(file))
     except (ValueError, RecursionError):
         return False
     return isinstance(first, dict) and first.keys() >= _KEYS
-
-
-def _first_line(file: Path) -> str:
-    """The first line, "" where it cannot be read."""
-    try:
-        with file.open(encoding="utf-8", errors="replace") as stream:
-            return stream.readline()
-    except OSError:
-        return ""
 
 
 def write_predictions(predictions: FilePredictions, file: Path, index: TrainingIndex | None = None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ltds.core.errors import ConfigError, LtdsWarning
-from ltds.core.files import has_mark, refuse_to_replace, write_text
+from ltds.core.files import refuse_to_replace, write_text
 from ltds.core.progress import SILENT, Progress
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.comparison import check_reference
@@ -15,7 +15,7 @@ from ltds.reporting.figures import FIGURES, OF_SINGLE_RUNS
 from ltds.reporting.figures.context import ReportFigure
 from ltds.reporting.figures.files import check_image_format, write_figures
 from ltds.reporting.figures.outside import GuardedFigure, figure_problems
-from ltds.reporting.formats import FORMATS, MARKS
+from ltds.reporting.formats import FORMATS, IS_REPORT
 
 MANY_RUNS = 100  # with more, figures of single runs are drawn on request
 SHOWN = 3  # problems in a warning
@@ -64,7 +64,7 @@ def check_outputs(files: Iterable[Path], figure_format: str) -> None:
             raise ConfigError(
                 f"Expected the output file to end in {known}, but got '{file}'. Rename it.", arguments=["out"]
             )
-        refuse_to_replace(file, "a report of ltds", has_mark(MARKS[file.suffix]))
+        refuse_to_replace(file, "a report of ltds", IS_REPORT[file.suffix])
     check_image_format(figure_format)
 
 

@@ -37,7 +37,7 @@ def test_markdown_lists_the_problems_at_the_end(doubtful: Collection) -> None:
 
 def test_latex_has_the_problems_as_comments_of_one_line(doubtful: Collection) -> None:
     torn = replace(doubtful, problems=(*doubtful.problems, "50 %\n\\input{x}\rend"))
-    _, *lines = latex_table(torn).splitlines()
+    _, _, *lines = latex_table(torn).splitlines()
     comments = [f"% Problem: {problem}" for problem in (*doubtful.problems, "50 % \\input{x} end")]
     assert lines[: len(comments)] == comments
     assert lines[len(comments)].startswith("\\begin{table}")

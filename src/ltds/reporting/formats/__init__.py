@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from ltds.core.files import has_first_line, has_mark
 from ltds.reporting.collection import Collection
 from ltds.reporting.figures.context import ReportFigure
-from ltds.reporting.formats.csv_table import NAMES, csv_table
+from ltds.reporting.formats.csv_table import NAMES, NUMBERS, csv_table
 from ltds.reporting.formats.html.page import render_page
 from ltds.reporting.formats.json_record import json_text
-from ltds.reporting.formats.latex import NEEDS, latex_table
+from ltds.reporting.formats.latex import FIRST_LINES, latex_table
 from ltds.reporting.formats.markdown import COMMENT, markdown_table
 
 ReportFormat = Callable[[Collection, str | None, Sequence[ReportFigure]], str]
@@ -26,10 +28,10 @@ FORMATS: dict[str, ReportFormat] = {
     ".tex": _without_figures(latex_table),
     ".json": _without_figures(json_text),
 }
-MARKS = {  # near the beginning of a file of each format, and of no other file
-    ".html": "<title>ltds report: ",
-    ".md": COMMENT,
-    ".csv": ",".join(NAMES),
-    ".tex": NEEDS,
-    ".json": '"unit": "percent",\n  "interval": {',
+IS_REPORT: dict[str, Callable[[Path], bool]] = {  # what tells whether a file of each format is a report
+    ".html": has_mark("<title>ltds report: "),
+    ".md": has_first_line(COMMENT),
+    ".csv": has_mark(",".join([*NAMES, *NUMBERS])),
+    ".tex": has_first_line(*FIRST_LINES),
+    ".json": has_mark('"unit": "percent",\n  "interval": {'),
 }

@@ -10,7 +10,8 @@ from ltds.reporting.legend import IMAGES_ROW, comparison_tables, cost_headings, 
 from ltds.reporting.open_names import INFORMED
 from ltds.reporting.result_table import MISSING, TOO_FEW, ResultTable, TableCell, detail_table, main_table
 
-NEEDS = "needs \\usepackage{booktabs}"
+WRITTEN, NEEDS = "written by ltds report", "needs \\usepackage{booktabs}"
+FIRST_LINES = (f"% {WRITTEN}", f"% {NEEDS}")  # now, and before there was the former
 
 
 def latex_table(collection: Collection, reference: str | None = None) -> str:
@@ -22,7 +23,7 @@ def latex_table(collection: Collection, reference: str | None = None) -> str:
     for dataset in collection.datasets:
         compared = map(_comparison, comparison_tables(dataset, reference))
         blocks += [_results(main_table(dataset)), *compared, _results(detail_table(dataset))]
-    comments = [NEEDS, *(f"Problem: {sentence}" for sentence in collection.problems)]
+    comments = [WRITTEN, NEEDS, *(f"Problem: {sentence}" for sentence in collection.problems)]
     return "".join(map(_comment, comments)) + "\n".join("\n".join(block) + "\n" for block in blocks)
 
 
