@@ -89,3 +89,23 @@ def test_a_latex_table_of_an_earlier_version_is_replaced(command: Command, tmp_p
     file.write_text(rest)
     assert command(*REPORT, file.name).returncode == 0
     assert file.read_text() == new
+
+
+@pytest.mark.parametrize("name", ["01-training-images.{}", "captions.txt"])
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_figures_replace_only_figures(command: Command, tmp_path: Path, name: str, kind: str) -> None:
+    (tmp_path / "figures").mkdir()
+    file, other = tmp_path / "figures" / name.format(kind), tmp_path / "figures" / f"01-holiday.{kind}"
+    file.write_text("mine, by ltds report\n")
+    other.write_text("mine")
+    words = ("report", "run", "--figures", "figures", "--figure-format", kind, "--out", "report.md")
+    refused(command(*words), f"Expected 'figures/{file.name}' to be a new file, or ", "Choose another folder")
+    assert file.read_text() == "mine, by ltds report\n"
+    assert set(file.parent.iterdir()) == {file, other}
+    assert not (tmp_path / "report.md").exists(), "nothing is written"
+    file.unlink()
+    for _ in range(2):
+        done = command(*words)
+        assert done.returncode == 0, done.stderr
+        assert file.stat().st_size > 50
+    assert other.read_text() == "mine"

@@ -51,11 +51,14 @@ def require_writable(folder: Path) -> None:
     raise DataError(expected(f"'{folder}'", rule, got, remedy))
 
 
-def refuse_to_replace(file: Path, what: str, is_ours: Callable[[Path], bool]) -> None:
-    """Raise unless nothing is there, or what the same command wrote before: a name may be a mistake, or from *.csv."""
+def refuse_to_replace(file: Path, what: str, is_ours: Callable[[Path], bool], chosen: str = "name") -> None:
+    """Raise unless nothing is there, or what the same command wrote before: a name may be a mistake, or from *.csv.
+
+    `chosen`: what the user chooses of the path, "name" or "folder".
+    """
     if not file.is_file() or not file.stat().st_size or is_ours(file):
         return
-    got, remedy = "another file, which would be lost", "Choose another name, or delete that file."
+    got, remedy = "another file, which would be lost", f"Choose another {chosen}, or delete that file."
     raise DataError(expected(f"'{file}'", f"a new file, or {what}", got, remedy))
 
 

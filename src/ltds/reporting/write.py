@@ -82,15 +82,16 @@ def write_report(
     every: tuple[ReportFigure, ...] = (*FIGURES, *map(GuardedFigure, extra_figures))
     many = len(collection.runs) > MANY_RUNS and not all_figures
     shown = tuple(figure for figure in every if not (many and figure in OF_SINGLE_RUNS))
+    drawn: list[Path] = []
+    if figures is not None:  # before the files: if a figure would replace a file of the user, nothing is written
+        drawn = list(write_figures(collection, Path(figures), figure_format, reference, every))
     with progress.track("Writing", len(files)) as advance:
         for file in files:
             write_text(file, FORMATS[file.suffix](collection, reference, shown))
             advance(note=str(file))
-    drawn = [] if figures is None else write_figures(collection, Path(figures), figure_format, reference, every)
-    written = [*files, *drawn]
     if failed := figure_problems(every):
         warnings.warn(" ".join(failed), LtdsWarning, stacklevel=3)
-    return written
+    return [*files, *drawn]
 
 
 def _warning(problems: Sequence[str]) -> str:

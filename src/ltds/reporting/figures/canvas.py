@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltds.reporting.figures.inline import tag
@@ -20,6 +21,7 @@ GRID = ABSENT  # lines behind the data are as faint as cells without any
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
 PNG_DPI = 110
+WRITER = "ltds report"  # in the metadata of all figures
 NAMED_CLASSES = 60  # more names than this cannot be read under one axis
 
 
@@ -104,18 +106,18 @@ def shortened(name: str, limit: int = 24) -> str:
 
 def svg(figure: Figure) -> bytes:
     """The figure as SVG, the same bytes each time. Text stays text, so the browser can render any script."""
-    drawn = _saved(figure, "svg", dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    drawn = _saved(figure, "svg", {"Creator": WRITER, **dict.fromkeys(("Date", "Format", "Type"))})
     return drawn.replace(b"'DejaVu Sans'", b"system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif")
 
 
 def png(figure: Figure) -> bytes:
     """The figure as PNG: smaller than SVG for thousands of points and for photographs."""
-    return _saved(figure, "png", {"Software": None}, PNG_DPI)
+    return _saved(figure, "png", {"Software": WRITER}, PNG_DPI)
 
 
 def pdf(figure: Figure) -> bytes:
     """The figure as PDF, the same bytes each time."""
-    return _saved(figure, "pdf", dict.fromkeys(("Creator", "Producer", "CreationDate")))
+    return _saved(figure, "pdf", {"Creator": WRITER, **dict.fromkeys(("Producer", "CreationDate"))})
 
 
 def _place(figure: Figure, kind: str, dpi: int) -> None:
@@ -127,8 +129,20 @@ def _place(figure: Figure, kind: str, dpi: int) -> None:
         figure.set_layout_engine("none")
 
 
-def _saved(figure: Figure, kind: str, removed: dict[str, None], dpi: int = 150) -> bytes:
-    """The figure as `kind`, without the metadata `removed`, which would change with time and version."""
+def is_drawn(file: Path) -> bool:
+    """Whether a file is a figure that one of the functions above drew."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return False
+    return any(mark.encode() in content for mark in _MARKS)
+
+
+_MARKS = (f"Software\0{WRITER}", f"<dc:title>{WRITER}</dc:title>", f"/Creator ({WRITER})")  # in png, svg, pdf
+
+
+def _saved(figure: Figure, kind: str, metadata: dict[str, str | None], dpi: int = 150) -> bytes:
+    """The figure as `kind`; its `metadata` are None where the usual ones would change with time and version."""
     import matplotlib
 
     out = io.BytesIO()
@@ -138,5 +152,5 @@ def _saved(figure: Figure, kind: str, removed: dict[str, None], dpi: int = 150) 
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         _place(figure, kind, dpi)
-        figure.savefig(out, format=kind, metadata=removed, dpi=dpi)
+        figure.savefig(out, format=kind, metadata=metadata, dpi=dpi)
     return out.getvalue()
