@@ -5,20 +5,31 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from command_line import Command, refused
+from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
+from ltds.nn.small import TinyNet
+from ltds.semantics.archive import write_embeddings
+from ltds.semantics.embeddings import ClassEmbeddings
 from toy import recorded, toy_session
 
 REPORT = ("report", "run", "--out")
 CHECK = ("data", "check", "data")
+FEATURES = ("data", "features", "data", "--backbone", "tiny", "--weights", "tiny.safetensors", "--size", "16")
+EMBED = ("data", "embed", "data", "--with", "table:table.npz")
 OUTPUTS = [
     *((*REPORT, f"mine{ending}") for ending in (".csv", ".json", ".html", ".md", ".tex")),
     (*CHECK, "--out", "mine.html"),
     (*CHECK, "--json", "mine.json"),
     ("data", "show", "data", "--out", "mine.png"),
+    (*FEATURES, "--out", "mine.npz"),
+    (*EMBED, "--out", "mine.npz"),
 ]
 SIMILAR = [  # commands, and a file of somebody else that begins like those that they write
     ((*CHECK, "--json", "mine.json"), '{\n  "format": 1,\n  "runs": {},\n  "plan": null\n}\n'),
@@ -42,6 +53,8 @@ def run(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def inputs(toy: Manifest, run: Path, tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(toy.root)
     (tmp_path / "run").symlink_to(run)
+    save_file(TinyNet().state_dict(), tmp_path / "tiny.safetensors")
+    write_embeddings(tmp_path / "table.npz", ClassEmbeddings(toy.classes, torch.eye(len(toy.classes))))
 
 
 @pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
@@ -54,7 +67,7 @@ def test_a_command_replaces_only_what_it_wrote(command: Command, tmp_path: Path,
     for _ in range(2):
         done = command(*words)
         assert done.returncode in (0, 1), done.stderr  # 1: data check has found problems
-        assert f"Wrote {words[-1]}" in done.stderr
+        assert f"Wrote {words[-1]}" in done.stderr or done.stdout == f"{words[-1]}\n"
 
 
 @pytest.mark.parametrize(("words", "text"), SIMILAR)
@@ -109,3 +122,22 @@ def test_figures_replace_only_figures(command: Command, tmp_path: Path, name: st
         assert done.returncode == 0, done.stderr
         assert file.stat().st_size > 50
     assert other.read_text() == "mine"
+
+
+def test_arrays_that_a_user_wrote_are_kept(command: Command, toy: Manifest, tmp_path: Path) -> None:
+    """They are of the same layout, and may have taken hours."""
+    write_features(tmp_path / "mine.npz", np.eye(len(toy), 4), toy.paths, {"camera": "mine"})
+    features, table = (tmp_path / "mine.npz").read_bytes(), (tmp_path / "table.npz").read_bytes()
+    for words in ((*FEATURES, "--out", "mine.npz"), (*EMBED, "--out", "mine.npz"), (*EMBED, "--out", "table.npz")):
+        refused(command(*words), f"Expected '{words[-1]}' to be a new file, or ")
+    assert command(*EMBED, "--out", "new.npz").returncode == 0
+    refused(command(*FEATURES, "--out", "new.npz"), "Expected 'new.npz' to be a new file, or features")
+    assert (tmp_path / "mine.npz").read_bytes() == features
+    assert (tmp_path / "table.npz").read_bytes() == table
+
+
+def test_weights_beside_new_features_are_kept(command: Command, tmp_path: Path) -> None:
+    weights = (tmp_path / "tiny.safetensors").read_bytes()
+    refused(command(*FEATURES, "--out", "tiny.npz"), "Expected 'tiny.safetensors' to be a new file, or the weights")
+    assert (tmp_path / "tiny.safetensors").read_bytes() == weights
+    assert not (tmp_path / "tiny.npz").exists()

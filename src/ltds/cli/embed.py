@@ -68,6 +68,8 @@ def embed(
 
     If the dataset has several tables, choose one for training with --set semantics.table=FILE.
     """
+    from ltds.core.array_files import provenance_in
+    from ltds.core.files import refuse_to_replace
     from ltds.data.datasets.opening import open_dataset
     from ltds.semantics.archive import write_embeddings
 
@@ -76,12 +78,13 @@ def embed(
     given = {"text": text, "pool": pool, "prompt": prompt, "alias": " ".join(alias or []), "key": key}
     _check_options(kind, argument, chosen, {name for name, value in given.items() if value})
     manifest = open_dataset(data, SCREEN)
+    variant = [kind, "descriptions" if text.startswith("descriptions") else "", pool if pool == "cls" else "", key]
+    file = out or manifest.root / "semantics" / ("-".join(filter(None, variant)) + ".npz")
+    refuse_to_replace(file, "a table of ltds data embed", lambda there: "with" in provenance_in(there))
     request = EmbedRequest(manifest, argument, text or "names", pool or "mean", prompt or "{}", alias or [], key)
     embeddings = chosen.make(request)
     command = shlex.join(["ltds", *sys.argv[1:]])
     embeddings = replace(embeddings, provenance={**embeddings.provenance, "with": embedder, "command": command})
-    variant = [kind, "descriptions" if text.startswith("descriptions") else "", pool if pool == "cls" else "", key]
-    file = out or manifest.root / "semantics" / ("-".join(filter(None, variant)) + ".npz")
     write_embeddings(file, embeddings)
     _report(embeddings)
     print(file)

@@ -31,7 +31,19 @@ def features(
     """
     from ltds.engine.extraction import extract_features
 
+    if out is not None:
+        _refuse_to_replace(out)
     file = extract_features(
         data, backbone=backbone, weights=weights, size=size, out=out, device=device, progress=SCREEN
     )
     print(file)
+
+
+def _refuse_to_replace(out: Path) -> None:
+    """Raise unless the features and the weights beside them are new, or were written by this command."""
+    from ltds.core.array_files import provenance_in
+    from ltds.core.files import refuse_to_replace
+    from ltds.engine.frozen import weights_beside
+
+    refuse_to_replace(out, "features of ltds data features", lambda file: "network" in provenance_in(file))
+    refuse_to_replace(weights_beside(out), f"the weights for '{out}'", lambda weights: out.exists())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import zipfile
 from pathlib import Path
@@ -38,6 +39,15 @@ def read_arrays(file: Path) -> dict[str, NDArray[Any]]:
                 return {member.filename.removesuffix(".npy"): _member(archive, member) for member in archive.infolist()}
         except Exception as error:  # and so does zipfile on a damaged archive
             raise _damaged(error) from error
+
+
+def provenance_in(file: Path) -> dict[str, Any]:
+    """What the JSON array `provenance` of a .npz file says; empty for any other file."""
+    try:
+        content = json.loads(str(read_arrays(file)["provenance"]))
+    except (OSError, ValueError, LookupError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _damaged(error: Exception) -> ArrayFileError:

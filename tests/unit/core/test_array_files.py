@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltds.core.array_files import ArrayFileError, read_array, read_arrays
+from ltds.core.array_files import ArrayFileError, provenance_in, read_array, read_arrays
 from ltds.core.errors import DataError
 from ltds.core.rng import numpy_generator
 from ltds.semantics.tables import read_table
@@ -90,3 +90,15 @@ def test_names_that_are_not_utf8_are_a_sentence(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", vectors=np.eye(2), names=np.array(["Äffchen".encode("latin-1"), b"bee"]))
     with pytest.raises(DataError, match=r"a\.npz' to be a readable \.npz, of plain numbers and texts.*utf-8"):
         read_table(tmp_path / "a.npz")
+
+
+def test_provenance_is_empty_where_a_file_has_none(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    assert provenance_in(file) == {}
+    for text, found in (('{"with": "x"}', {"with": "x"}), ("[1]", {}), ("{", {}), ("[" * 100_000, {})):
+        np.savez(file, provenance=np.array(text))
+        assert provenance_in(file) == found
+    np.savez(file, vectors=np.eye(2))
+    assert provenance_in(file) == {}
+    file.write_text("path,class\n")
+    assert provenance_in(file) == {}
