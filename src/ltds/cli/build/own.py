@@ -43,7 +43,7 @@ def lists(
     name: NameOption = "",
     overrides: SetOption = None,
 ) -> None:
-    """Your own images, named in lists. CSV columns are path, class, domain and split unless --set renames them.
+    """Your own images, named in lists. CSV columns are path, class, domain, split and group unless --set renames them.
 
     Example: ltds data build lists scans.csv --source scans --set label=diagnosis --set domain=hospital
     """

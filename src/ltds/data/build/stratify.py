@@ -38,7 +38,7 @@ def draw_splits(
     for row, pair in enumerate(zip(domains, classes, strict=True)):
         pairs.setdefault(pair, []).append(row)
     for (domain, name), rows in pairs.items():
-        rng = numpy_generator(seed, "splits", _number(domain), _number(name))
+        rng = numpy_generator(seed, "splits", name_number(domain), name_number(name))
         val_count, test_count = split_counts(len(rows), val, test, most_test)
         drawn = rng.permutation(rows)
         splits[drawn[:test_count]] = TEST
@@ -46,7 +46,7 @@ def draw_splits(
     return splits
 
 
-def _number(name: str) -> int:
+def name_number(name: str) -> int:
     """A number that stands for a name, the same on every machine; names that are not UTF-8 are refused later."""
     digest = hashlib.blake2b(name.encode(errors="surrogateescape"), digest_size=8)
     return int.from_bytes(digest.digest(), "little")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -13,6 +15,7 @@ from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
 from ltds.core.text import composed, few_quoted
 from ltds.data.build.dataset import build_dataset
+from ltds.data.build.groups import draw_grouped_splits, group_notes
 from ltds.data.build.plan import BuildConfig, Plan
 from ltds.data.build.source import find_root
 from ltds.data.build.stratify import draw_splits
@@ -77,6 +80,11 @@ class FolderConfig(DrawConfig):
         default="domain/class", description="what the levels of folders are: class, perhaps domain and split"
     )
     deep: bool = Field(default=False, description="also read images in folders below those of the layout")
+    group: str = Field(
+        default="",
+        description="regular expression that is searched in the path of each image (a/b/c.jpg); images of a domain "
+        "with the same match belong together and are drawn for the same split",
+    )
 
     @field_validator("layout")
     @classmethod
@@ -87,6 +95,21 @@ class FolderConfig(DrawConfig):
                 expected("layout", "made of domain, class and split, like domain/class", layout, "Correct it.")
             )
         return layout
+
+    @field_validator("group")
+    @classmethod
+    def _compiles(cls, group: str) -> str:
+        try:
+            re.compile(group)
+        except re.error as error:
+            raise ValueError(
+                expected("group", "a regular expression", f"'{group}' ({error})", "Correct it.")
+            ) from error
+        return group
+
+    def to_key(self) -> dict[str, Any]:
+        """The settings as a dataset records them; datasets from before there were groups have none."""
+        return self.model_dump(mode="json", exclude=None if self.group else {"group"})
 
 
 def split_named(word: str) -> str:
@@ -115,7 +138,7 @@ def build_found(
     levels = config.layout.split("/")
     if "split" in levels:
         config.refuse_drawing("folders give the splits")
-    key = {"builder": "folder", "version": 1, "config": config.model_dump(mode="json")}
+    key = {"builder": "folder", "version": 1, "config": config.to_key()}
 
     def plan(without: Collection[str]) -> Plan:
         return plan_folder(name or root.resolve().name, root, config, without, images)
@@ -147,6 +170,7 @@ def plan_folder(
         [split_named(path.split("/")[levels.index("split")]) for path in paths] if "split" in levels else None,
         config,
         without,
+        groups=groups_by_path(paths, config.group) if config.group else None,
     )
     plan.notes += ignored(root, config.layout, deep=config.deep)
     return plan
@@ -158,6 +182,15 @@ def names_by_folder(paths: Sequence[str], layout: str) -> tuple[list[str], list[
     folders = [dict(zip(levels, path.split("/"), strict=False)) for path in paths]  # the file's name has no level
     classes = [composed(names["class"]) for names in folders]
     return classes, [composed(names.get("domain", ONE_DOMAIN)) for names in folders]
+
+
+def groups_by_path(paths: Sequence[str], pattern: str) -> list[str]:
+    """What the regular expression matches in each path, or its groups if it has any; "" without a match."""
+    found = [re.search(pattern, path) for path in paths]
+    if not any(found):
+        got = f"no match in paths like '{paths[0]}'"
+        raise DataError(expected(f"the setting 'group' ('{pattern}')", "found in the paths", got, "Correct it."))
+    return ["" if match is None else "/".join(match.groups("")) or match.group() for match in found]
 
 
 def _walk(
@@ -184,11 +217,13 @@ def make_plan(
     without: Collection[str],
     class_order: tuple[str, ...] | None = None,
     where: str = WHERE,
+    groups: Sequence[str] | None = None,
 ) -> Plan:
     """A plan from the class, domain and split of each path; without `splits` these are drawn.
 
     `without` are damaged images, which are left out; so is a class or domain that has no others, with a note. `where`:
-    what to do if images are missing.
+    what to do if images are missing. `groups`: which images belong together ("": with no other), so that a draw keeps
+    them in one split.
     """
     kept = [i for i, path in enumerate(paths) if path not in without]
     if not kept:
@@ -204,11 +239,15 @@ def make_plan(
     label_ids = np.array([labels[classes[i]] for i in kept], np.int64)
     domain_ids = np.array([domain_index[domains[i]] for i in kept], np.int64)
     if splits is None:
-        names = ([column[i] for i in kept] for column in (classes, domains))
-        drawn = draw_splits(*names, val=config.val, test=config.test, seed=config.seed, most_test=config.most_test)
+        draw = draw_splits if groups is None else draw_grouped_splits
+        columns = [classes, domains] if groups is None else [classes, domains, groups]
+        names = ([column[i] for i in kept] for column in columns)
+        drawn = draw(*names, val=config.val, test=config.test, seed=config.seed, most_test=config.most_test)
         chosen = [SPLITS[i] for i in drawn]
     else:
         chosen = [splits[i] for i in kept]
+    if groups is not None:
+        plan.notes += group_notes([domains[i] for i in kept], [groups[i] for i in kept], chosen)
     for i, label, domain, split in zip(kept, label_ids.tolist(), domain_ids.tolist(), chosen, strict=True):
         plan.add(paths[i], label, domain, split)
     return plan

@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -19,6 +19,7 @@ from ltds.data.build.source import digests, find_root, relative_to
 from ltds.data.datasets.folder import ONE_DOMAIN, DrawConfig, make_plan, split_named
 from ltds.data.manifest import Manifest
 
+COLUMNS = ("path", "label", "domain", "split", "group")  # of a CSV file; the last three may be missing
 WHERE = "As argument 'source', name the folder that the paths in the lists are relative to."
 BESIDE = (
     "The images lie in the folder of the list or below it: put the list into the folder that holds all of them, with "
@@ -34,6 +35,11 @@ class ListsConfig(DrawConfig):
     label: str = Field(default="class", description="CSV column of the class")
     domain: str = Field(default="domain", description="CSV column of the domain, if there is one")
     split: str = Field(default="split", description="CSV column of the split, if there is one")
+    group: str = Field(
+        default="group",
+        description="CSV column of what images belong to (a patient, animal or scene), if there is one: images of a "
+        "domain with the same text are drawn for the same split",
+    )
     pattern: str = Field(
         default="", description="pattern of the file names, e.g. {domain}_{split}.txt, which gives domain and split"
     )
@@ -55,18 +61,21 @@ class ListedImage(NamedTuple):
     label: str
     domain: str | None
     split: str | None
+    group: str | None
 
 
 class ListedImages(NamedTuple):
-    """All images of some lists: path, class, domain and split of each, and the classes in order.
+    """All images of some lists: path, class, domain, split and group of each, and the classes in order.
 
-    splits: None where they are to be drawn; notes: sentences about what was ignored.
+    splits: None where they are to be drawn; groups: "" where the list says none, None where it has no such column;
+    notes: sentences about what was ignored.
     """
 
     paths: list[str]
     classes: list[str]
     domains: list[str]
     splits: list[str] | None
+    groups: list[str] | None
     class_order: tuple[str, ...]
     notes: list[str]
 
@@ -87,18 +96,24 @@ def build(
     `where`: the advice for paths that lead to no image of the source.
     """
     root = find_root(source, (), (), where)
+    listed = listed_images(root, files, config, classes, where)
     key = {
         "builder": "lists",
         "version": 1,
-        "config": config.model_dump(mode="json"),
         "lists": digests([*files, *([classes] if classes else [])]),
+        **key_settings(config, listed),
     }
 
     def plan(without: Collection[str]) -> Plan:
-        listed = listed_images(root, files, config, classes, where)
         return plan_listed(name or out.resolve().name, listed, config, without, where)
 
     return build_dataset(out, root, key, plan, damaged=config.damaged, inside=True, progress=progress)
+
+
+def key_settings(config: ListsConfig, listed: ListedImages) -> dict[str, Any]:
+    """What a dataset records of its settings; that of groups only where the lists have groups, as it came later."""
+    settings = {"config": config.model_dump(mode="json", exclude={"group"})}
+    return settings if listed.groups is None else settings | {"group": config.group}
 
 
 def listed_images(
@@ -116,18 +131,19 @@ def listed_images(
     names, order = _named([composed(line.label) for line in lines], classes)
     splits = [split_named(line.split) for line in lines if line.split is not None] or None
     domains = [composed(line.domain or ONE_DOMAIN) for line in lines]
+    grouped = any(line.group is not None for line in lines)
+    groups = [line.group or "" for line in lines] if grouped else None
     notes = [note for file in files for note in _ignored_columns(file, config)]
-    return ListedImages([line.path for line in lines], names, domains, splits, order, notes)
+    return ListedImages([line.path for line in lines], names, domains, splits, groups, order, notes)
 
 
 def plan_listed(
     name: str, listed: ListedImages, config: ListsConfig, without: Collection[str] = (), where: str = WHERE
 ) -> Plan:
     """The plan of the images that lists name, without some of them."""
-    paths, classes, domains, splits, order, notes = listed
-    plan = make_plan(
-        name, paths, classes, domains, splits, config, without, order, f"Correct or delete their lines. {where}"
-    )
+    paths, classes, domains, splits, groups, order, notes = listed
+    where = f"Correct or delete their lines. {where}"
+    plan = make_plan(name, paths, classes, domains, splits, config, without, order, where, groups)
     plan.notes += notes
     return plan
 
@@ -154,7 +170,7 @@ def read_lines(
         if path is None:
             rule = "the path of an image inside the source"
             raise DataError(expected(f"line {number} of '{file}'", rule, f"'{line.path}'", where))
-        yield ListedImage(path, line.label, named.get("domain", line.domain), named.get("split", line.split))
+        yield line._replace(path=path, **named)
 
 
 def _from_name(file: Path, pattern: str) -> dict[str, str]:
@@ -181,7 +197,7 @@ def _text_lines(file: Path) -> Iterator[tuple[int, ListedImage]]:
                 rule = "'path label' or 'path label domain', like the first"
                 remedy = "Use a CSV file for paths with spaces in them."
                 raise DataError(expected(f"line {number} of '{file}'", rule, f"'{text.strip()[:80]}'", remedy))
-            yield number, ListedImage(words[0], words[1], words[2] if width == 3 else None, None)
+            yield number, ListedImage(words[0], words[1], words[2] if width == 3 else None, None, None)
 
 
 def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Iterator[tuple[int, ListedImage]]:
@@ -192,7 +208,7 @@ def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Itera
         _require_columns(file, headers, config)
         lines.fieldnames = [_plain(header) for header in headers]
         columns = _columns(config)
-        needed = ["path", "label", *_set_columns(config)]
+        needed = ["path", "label", *(name for name in _set_columns(config) if name != "group")]
         if columns["domain"] in lines.fieldnames and "domain" not in named:
             needed.append("domain")
         for row in lines:
@@ -206,7 +222,8 @@ def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Itera
                 raise DataError(expected(f"line {lines.line_num} of '{file}'", "complete", got, remedy))
             # "cat " of a spreadsheet is no other class than "cat"; a file name may have such a blank
             label, domain, split = ((row.get(columns[name]) or "").strip() for name in ("label", "domain", "split"))
-            yield lines.line_num, ListedImage(row[columns["path"]], label, domain or None, split or None)
+            group = (row[columns["group"]] or "").strip() if columns["group"] in lines.fieldnames else None
+            yield lines.line_num, ListedImage(row[columns["path"]], label, domain or None, split or None, group)
 
 
 def _refuse_surplus(line: str, surplus: Sequence[str], columns: int) -> None:
@@ -224,12 +241,12 @@ def _plain(header: str) -> str:
 
 def _columns(config: ListsConfig) -> dict[str, str]:
     """The column of each thing that is read, named as columns are compared."""
-    return {name: _plain(getattr(config, name)) for name in ("path", "label", "domain", "split")}
+    return {name: _plain(getattr(config, name)) for name in COLUMNS}
 
 
 def _set_columns(config: ListsConfig) -> list[str]:
     """The optional columns that a setting names, which the file must have then."""
-    return [name for name in ("domain", "split") if name in config.model_fields_set]
+    return [name for name in ("domain", "split", "group") if name in config.model_fields_set]
 
 
 def _require_columns(file: Path, headers: list[str], config: ListsConfig) -> None:
@@ -254,7 +271,7 @@ def _column_remedy(column: str, headers: list[str]) -> str:
             return f"Save the file with commas between the columns: these are {name}."
     return (
         f"Rename a column to '{column}', or build the dataset with 'ltds data build lists', whose settings path, "
-        f"label, domain and split are the names of the columns. {nearest(column, headers)}"
+        f"label, domain, split and group are the names of the columns. {nearest(column, headers)}"
     )
 
 
@@ -270,7 +287,7 @@ def _ignored_columns(file: Path, config: ListsConfig) -> Iterator[str]:
     if ignored:
         number = "1 column" if len(ignored) == 1 else f"{len(ignored)} columns"
         was = "was" if len(ignored) == 1 else "were"
-        names = ", ".join(getattr(config, name) for name in ("path", "label", "domain", "split") if name not in named)
+        names = ", ".join(getattr(config, name) for name in COLUMNS if name not in named)
         yield f"{number} of '{file.name}' {was} ignored: {few_quoted(ignored)}; those that are read are called {names}"
 
 

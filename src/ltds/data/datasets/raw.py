@@ -141,7 +141,7 @@ def _most_test(classes: Sequence[str], domains: Sequence[str], share: float) -> 
 
 def _from_folder(source: Path, progress: Progress) -> Manifest:
     images, used, config = read_folder(source)
-    settings = config.model_dump(mode="json")
+    settings = config.to_key()
 
     def is_same(built: Manifest) -> bool:
         left_out = built.provenance.get("left_out", {})
@@ -157,7 +157,7 @@ def _from_folder(source: Path, progress: Progress) -> Manifest:
 
 def _from_list(file: Path, progress: Progress) -> Manifest:
     (listed, config), content = read_listed(file), digests([file])
-    made_with = {"config": config.model_dump(mode="json"), "lists": content}
+    made_with = {"lists": content, **lists.key_settings(config, listed)}
 
     def is_same(built: Manifest) -> bool:
         linked = (built.root / LINK).resolve() == file.parent.resolve()

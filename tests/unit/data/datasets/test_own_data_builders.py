@@ -24,6 +24,7 @@ from ltds.data.decode import decoded
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 
+READ = ("path", "class", "domain", "split", "group")
 COUNTS = {"north": {"cat": 20, "dog": 5, "elk": 1}, "south": {"cat": 10, "dog": 2}}
 
 
@@ -262,8 +263,8 @@ def test_csv_columns_in_other_cases_and_with_blanks(wards: Path, tmp_path: Path)
     file.write_text("\n".join(["Path, CLASS,Domain, Split,Age", *rows]))
     made = lists.build(tmp_path / "d", wards, [file], ListsConfig())
     assert table(made) == {("N", "cat"): (1, 0, 1), ("S", "dog"): (1, 0, 0)}
-    said = "1 column of 'scans.csv' was ignored: 'Age'; those that are read are called path, class, domain, split"
-    assert made.provenance["notes"] == [said]
+    (said,) = made.provenance["notes"]
+    assert said == "1 column of 'scans.csv' was ignored: 'Age'; those that are read are called " + ", ".join(READ)
     by_setting = lists.build(tmp_path / "e", wards, [file], ListsConfig(label="age "))
     assert by_setting.classes == ("3", "4", "5")
     file.write_text("\n".join(["path,class,Domain,domain ,age", *rows]))

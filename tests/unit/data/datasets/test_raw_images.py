@@ -428,7 +428,7 @@ def test_images_are_planned_once_and_not_again_for_a_finished_dataset(
     write(photos, "north/cat/2021/1.png", "north/cat/old 1/1.png", "north/cat 2/1.png")
     source, planned, searched = listed(photos) if as_list else photos, [], []
     for module in (folder, lists):
-        monkeypatch.setattr(module, "make_plan", lambda *given, real=make_plan: planned.append(given) or real(*given))
+        monkeypatch.setattr(module, "make_plan", lambda *a, **how: planned.append(a) or make_plan(*a, **how))
     real = raw.images_below
     monkeypatch.setattr(raw, "images_below", lambda *given, **how: searched.append(given) or real(*given, **how))
     monkeypatch.setattr(folder, "_walk", None)  # of the folder builder, which nobody has told what is there
