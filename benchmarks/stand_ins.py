@@ -40,7 +40,7 @@ def photos(folder: Path, domains: tuple[str, ...]) -> None:
     """A class that only the last domain has is open when that is held out. New images beside them."""
     for domain, name in enumerate(domains):
         for kind in (0, 1, 2, 4):
-            draw(folder / "photos" / name / NAMES[kind], domain, kind, 24 - 4 * kind)
+            draw(folder / "photos" / name / NAMES[kind], domain, kind, 24 - 4 * kind, first="patient")
     draw(folder / "photos" / domains[-1] / NAMES[7], len(domains) - 1, 7, 8)
     for domain, name in enumerate(("cartoon", "photo")):
         for kind, label in zip((0, 1, 9), (NAMES[0], NAMES[1], "guitar"), strict=True):
