@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from ltds.core.rng import numpy_generator
 from ltds.core.text import few_quoted
 from ltds.data.build.stratify import name_number, split_counts
 from ltds.data.splits import TEST, TRAIN, VAL
+
+Pair = tuple[str, str]  # domain, class
 
 
 def draw_grouped_splits(
@@ -24,84 +27,119 @@ def draw_grouped_splits(
     seed: int,
     most_test: int = 0,
 ) -> NDArray[np.int64]:
-    """(N,) the split of each row; rows of one domain and group are in one split. "" is a group of its own.
+    """(N,) the split of each row; rows of one group are in one split, in whatever domain. "" is a group of its own.
 
-    The shares are those of groups in each (domain, class) pair, by the rules of `split_counts`. A group may have images
-    of several classes: the class with the fewest groups is drawn first, and every pair keeps a group for training. The
-    draw of a domain does not depend on the other domains.
+    Each (domain, class) pair, that with the fewest groups first, gets about the shares of its images, and at least a
+    group for training; of two groups one is for test, of three one for each split, unless they are needed elsewhere or
+    too large. `most_test` limits the test images of a pair, unless its smallest group is larger.
     """
-    splits = np.full(len(classes), TRAIN, dtype=np.int64)
-    rows: dict[str, dict[tuple[str, int], list[int]]] = defaultdict(lambda: defaultdict(list))
-    for row, (domain, group) in enumerate(zip(domains, groups, strict=True)):
-        rows[domain][group, -1 if group else row].append(row)
-    for domain, members in rows.items():
-        images = [Counter(classes[row] for row in its) for its in members.values()]
-        chosen = _draw(images, seed, name_number(domain), val, test, most_test)
-        for number, its in enumerate(members.values()):
-            splits[its] = chosen[number]
+    rows: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for row, group in enumerate(groups):
+        rows[group, -1 if group else row].append(row)
+    pairs = list(zip(domains, classes, strict=True))
+    draw = _Draw([Counter(pairs[row] for row in members) for members in rows.values()])
+    for split, share, limit in ((TEST, test, most_test), (VAL, val, 0)):
+        for pair in sorted(draw.having, key=lambda pair: (len(draw.having[pair]), pair)):
+            counts = dict(zip((VAL, TEST), split_counts(len(draw.having[pair]), val, test), strict=True))
+            rng = numpy_generator(seed, "grouped splits", split, *map(name_number, pair))
+            draw.take(split, pair, counts[split], rng.permutation(draw.having[pair]).tolist(), share, limit)
+    splits = np.full(len(pairs), TRAIN, dtype=np.int64)
+    for number, members in enumerate(rows.values()):
+        splits[members] = draw.chosen.get(number, TRAIN)
     return splits
 
 
-def _draw(
-    images: Sequence[Counter[str]], seed: int, domain: int, val: float, test: float, most_test: int
-) -> dict[int, int]:
-    """The split of each group of a domain. `images`: how many images of each class a group has."""
-    having: dict[str, list[int]] = defaultdict(list)  # class -> its groups
-    for group, counts in enumerate(images):
-        for name in counts:
-            having[name].append(group)
-    not_taken = Counter({name: len(groups) for name, groups in having.items()})  # groups that may still be for training
-    tested: Counter[str] = Counter()  # test images of each class
-    chosen: dict[int, int] = {}
+@dataclass
+class _Draw:
+    """The groups of a dataset by number, and those that have been taken from training so far.
 
-    def may_take(group: int, split: int) -> bool:
-        """Whether each of its classes keeps a group for training, and none gets more test images than it may."""
-        limited: Mapping[str, int] = images[group] if split == TEST and most_test else {}
-        too_many = any(tested[name] and tested[name] + count > most_test for name, count in limited.items())
-        return not too_many and all(not_taken[name] > 1 for name in images[group])
+    images: how many of each pair a group has. having: the groups of a pair. total: its images. left: its groups that
+    are still for training. taken: its images in (split, pair).
+    """
 
-    for name, groups in sorted(having.items(), key=lambda item: (len(item[1]), item[0])):
-        val_count, test_count = split_counts(len(groups), val, test)
-        order = numpy_generator(seed, "grouped splits", domain, name_number(name)).permutation(groups).tolist()
-        for split, wanted in ((TEST, test_count), (VAL, val_count)):
-            left = wanted - sum(chosen.get(group) == split for group in groups)
-            for group in order:
-                if left > 0 and group not in chosen and may_take(group, split):
-                    chosen[group] = split
-                    not_taken.subtract(images[group].keys())
-                    tested.update(images[group] if split == TEST else ())
-                    left -= 1
-        for group in groups:
-            chosen.setdefault(group, TRAIN)
-    return chosen
+    images: Sequence[Counter[Pair]]
+    chosen: dict[int, int] = field(default_factory=dict)
+    having: dict[Pair, list[int]] = field(init=False)
+    total: Counter[Pair] = field(init=False)
+    left: Counter[Pair] = field(init=False)
+    taken: Counter[tuple[int, Pair]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.having, self.total = defaultdict(list), Counter()
+        for group, counts in enumerate(self.images):
+            self.total.update(counts)
+            for pair in counts:
+                self.having[pair].append(group)
+        self.left = Counter({pair: len(groups) for pair, groups in self.having.items()})
+
+    def take(self, split: int, pair: Pair, wanted: int, order: Sequence[int], share: float, limit: int) -> None:
+        """Take groups of the pair for a split, at most as many as are `wanted`, in this order.
+
+        Only groups that leave every pair near its share of images; if the pair has none then, its smallest group that
+        leaves as much for training.
+        """
+        missing = wanted - sum(self.chosen.get(group) == split for group in order)
+        for group in order:
+            if missing > 0 and self._may_go(group) and self._fits(group, split, share, limit):
+                self._move(group, split)
+                missing -= 1
+        if wanted and not self.taken[split, pair]:
+            kept = self.total[pair] - self.taken[TEST, pair] - self.taken[VAL, pair]
+            small = [group for group in order if self._may_go(group) and 2 * self.images[group][pair] <= kept]
+            if small:
+                self._move(min(small, key=lambda group: self.images[group][pair]), split)
+
+    def _may_go(self, group: int) -> bool:
+        """Whether it is still for training, and not the last such group of a pair."""
+        return group not in self.chosen and all(self.left[pair] > 1 for pair in self.images[group])
+
+    def _fits(self, group: int, split: int, share: float, limit: int) -> bool:
+        """Whether each of its pairs has at most half of its images more than the share."""
+        for pair, count in self.images[group].items():
+            budget = min(share * self.total[pair], limit or self.total[pair])
+            if self.taken[split, pair] + count / 2 > budget:
+                return False
+        return True
+
+    def _move(self, group: int, split: int) -> None:
+        self.chosen[group] = split
+        self.left.subtract(self.images[group].keys())
+        self.taken.update({(split, pair): count for pair, count in self.images[group].items()})
 
 
-def group_notes(domains: Sequence[str], groups: Sequence[str], splits: Sequence[str]) -> Iterator[str]:
-    """Sentences about the groups, for readers of the dataset's numbers: which are not together."""
+def group_notes(pairs: Sequence[Pair], groups: Sequence[str], splits: Sequence[str]) -> Iterator[str]:
+    """Sentences about the groups, for readers of the dataset's numbers: which are not together, and what is missing."""
     rows = [row for row, group in enumerate(groups) if group]
-    kinds = {(domains[row], groups[row]) for row in rows}
-    alone = f", {len(groups) - len(rows)} to none" if len(rows) < len(groups) else ""
-    yield f"{len(rows)} images belong to {len(kinds)} groups{alone}"
-    divided = _with_several(((groups[row], domains[row]), splits[row]) for row in rows)
+    divided = _with_several((groups[row], splits[row]) for row in rows)
     if divided:
         yield (
-            f"{_number(divided)} images in several splits: {few_quoted(divided)}. Validation, and the test of "
+            f"{_number(divided)} images in several splits: {few_quoted(divided)}. So validation, and the test of "
             "domains that are trained on, show what was trained on"
         )
-    wandering = _with_several(((groups[row],), domains[row]) for row in rows)
+    else:
+        yield "images of the same group are in the same split"
+    wandering = _with_several((groups[row], pairs[row][0]) for row in rows)
     if wandering:
         yield (
-            f"{_number(wandering)} images in several domains: {few_quoted(wandering)}. If such a group is one "
-            "patient or scene, the test of a held-out domain shows what was trained on"
+            f"{_number(wandering)} images in several domains: {few_quoted(wandering)}. If such a group is one patient "
+            "or scene, the test of a held-out domain shows what was trained on"
+        )
+    known = {pair for pair, split in zip(pairs, splits, strict=True) if split == "train"}
+    untested = known - {pair for pair, split in zip(pairs, splits, strict=True) if split == "test"}
+    several = {pair for pair, count in Counter(pairs).items() if count > 1}
+    if lost := sorted(untested & several):
+        yield (
+            f"{len(lost)} of {len(several)} (domain, class) pairs with several images have none for test, because they "
+            f"have too few groups: {few_quoted([' / '.join(pair) for pair in lost])}"
         )
 
 
-def _with_several(pairs: Iterable[tuple[tuple[str, ...], str]]) -> list[str]:
-    """The groups, first in their keys, whose key occurs with several values."""
-    values: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for key, value in pairs:
-        values[key].add(value)
-    return [key[0] for key, several in values.items() if len(several) > 1]
+def _with_several(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """The groups that occur with several values."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for group, value in pairs:
+        values[group].add(value)
+    return [group for group, several in values.items() if len(several) > 1]
 
 
 def _number(groups: Sequence[str]) -> str:

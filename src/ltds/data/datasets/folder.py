@@ -82,8 +82,8 @@ class FolderConfig(DrawConfig):
     deep: bool = Field(default=False, description="also read images in folders below those of the layout")
     group: str = Field(
         default="",
-        description="regular expression that is searched in the path of each image (a/b/c.jpg); images of a domain "
-        "with the same match belong together and are drawn for the same split",
+        description="regular expression that is searched in the path of each image (a/b/c.jpg); images with the same "
+        "match belong together and are drawn for the same split",
     )
 
     @field_validator("layout")
@@ -190,7 +190,7 @@ def groups_by_path(paths: Sequence[str], pattern: str) -> list[str]:
     if not any(found):
         got = f"no match in paths like '{paths[0]}'"
         raise DataError(expected(f"the setting 'group' ('{pattern}')", "found in the paths", got, "Correct it."))
-    return ["" if match is None else "/".join(match.groups("")) or match.group() for match in found]
+    return ["" if match is None else "/".join(filter(None, match.groups())) or match.group() for match in found]
 
 
 def _walk(
@@ -238,19 +238,29 @@ def make_plan(
     domain_index = {word: i for i, word in enumerate(plan.domains)}
     label_ids = np.array([labels[classes[i]] for i in kept], np.int64)
     domain_ids = np.array([domain_index[domains[i]] for i in kept], np.int64)
-    if splits is None:
-        draw = draw_splits if groups is None else draw_grouped_splits
-        columns = [classes, domains] if groups is None else [classes, domains, groups]
-        names = ([column[i] for i in kept] for column in columns)
-        drawn = draw(*names, val=config.val, test=config.test, seed=config.seed, most_test=config.most_test)
-        chosen = [SPLITS[i] for i in drawn]
-    else:
-        chosen = [splits[i] for i in kept]
-    if groups is not None:
-        plan.notes += group_notes([domains[i] for i in kept], [groups[i] for i in kept], chosen)
+    classes_kept, domains_kept = ([column[i] for i in kept] for column in (classes, domains))
+    together = None if groups is None else [groups[i] for i in kept]
+    chosen = _drawn(classes_kept, domains_kept, together, config) if splits is None else [splits[i] for i in kept]
+    if together is not None:
+        plan.notes += group_notes(list(zip(domains_kept, classes_kept, strict=True)), together, chosen)
     for i, label, domain, split in zip(kept, label_ids.tolist(), domain_ids.tolist(), chosen, strict=True):
         plan.add(paths[i], label, domain, split)
     return plan
+
+
+def _drawn(
+    classes: Sequence[str], domains: Sequence[str], groups: Sequence[str] | None, config: DrawConfig
+) -> list[str]:
+    """The split of each image, drawn; raises if the groups leave nothing for validation and test."""
+    val, test, seed, most = config.val, config.test, config.seed, config.most_test
+    drawn = draw_splits(classes, domains, val=val, test=test, seed=seed, most_test=most)
+    if groups is not None and drawn.any():
+        drawn = draw_grouped_splits(classes, domains, groups, val=val, test=test, seed=seed, most_test=most)
+        if not drawn.any():
+            got = f"one for each class in each domain, such as '{next(filter(None, groups))}'"
+            remedy = "Name what images belong to, such as a patient, or leave the groups out: set 'group' to nothing."
+            raise DataError(expected("the images' groups", "several for a class in a domain", got, remedy))
+    return [SPLITS[i] for i in drawn]
 
 
 def _lost(one: str, several: str, names: Collection[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from ltds.core.errors import DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
@@ -19,6 +19,7 @@ from ltds.data.build.source import digests, find_root, relative_to
 from ltds.data.datasets.folder import ONE_DOMAIN, DrawConfig, make_plan, split_named
 from ltds.data.manifest import Manifest
 
+NO_GROUP = ("", "nan", "na", "n/a", "none", "null")  # what tables write into empty cells
 COLUMNS = ("path", "label", "domain", "split", "group")  # of a CSV file; the last three may be missing
 WHERE = "As argument 'source', name the folder that the paths in the lists are relative to."
 BESIDE = (
@@ -37,12 +38,19 @@ class ListsConfig(DrawConfig):
     split: str = Field(default="split", description="CSV column of the split, if there is one")
     group: str = Field(
         default="group",
-        description="CSV column of what images belong to (a patient, animal or scene), if there is one: images of a "
-        "domain with the same text are drawn for the same split",
+        description="CSV column of what images belong to (a patient, animal or scene), if there is one: images with "
+        "the same text are drawn for the same split; empty: no groups",
     )
     pattern: str = Field(
         default="", description="pattern of the file names, e.g. {domain}_{split}.txt, which gives domain and split"
     )
+
+    @model_validator(mode="after")
+    def _groups_apart(self) -> ListsConfig:
+        if "group" in self.model_fields_set and self.group and "group" not in _columns(self):
+            rule = "another column than those of path, label, domain and split"
+            raise ValueError(expected("group", rule, f"'{self.group}'", "Name another, or none."))
+        return self
 
     @field_validator("pattern")
     @classmethod
@@ -121,7 +129,15 @@ def listed_images(
 ) -> ListedImages:
     """What the lists say, paths relative to `root`. Reads no image."""
     relative = relative_to(root)
-    lines = [line for file in files for line in read_lines(file, config, relative, where)]
+    lines: list[ListedImage] = []
+    places: dict[str, str] = {}
+    for file in files:
+        for number, line in read_lines(file, config, relative, where):
+            lines.append(line)
+            place = f"line {number} of '{file}'"
+            if (first := places.setdefault(line.path, place)) != place:
+                got = f"'{line.path}', which {first} names already"
+                raise DataError(expected(place, "an image that is listed once", got, "Delete one of the lines."))
     if not lines:
         got = ", ".join(map(str, files)) or "no file"
         raise DataError(expected("the lists", "a line for each image", got, "Name files that are not empty."))
@@ -131,8 +147,7 @@ def listed_images(
     names, order = _named([composed(line.label) for line in lines], classes)
     splits = [split_named(line.split) for line in lines if line.split is not None] or None
     domains = [composed(line.domain or ONE_DOMAIN) for line in lines]
-    grouped = any(line.group is not None for line in lines)
-    groups = [line.group or "" for line in lines] if grouped else None
+    groups = [line.group or "" for line in lines] if any(line.group for line in lines) else None
     notes = [note for file in files for note in _ignored_columns(file, config)]
     return ListedImages([line.path for line in lines], names, domains, splits, groups, order, notes)
 
@@ -159,8 +174,8 @@ def _require_all_or_none(what: str, values: Sequence[str | None]) -> bool:
 
 def read_lines(
     file: Path, config: ListsConfig, relative: Callable[[str], str | None], where: str
-) -> Iterator[ListedImage]:
-    """The lines of one file, paths changed by `relative`, with the domain and split that the file's name gives."""
+) -> Iterator[tuple[int, ListedImage]]:
+    """The numbered lines of one file, paths changed by `relative`, with domain and split where the file's name says."""
     if not file.is_file():
         raise DataError(expected(f"'{file}'", "a list of images", "nothing there", "Check the path."))
     named = _from_name(file, config.pattern)
@@ -170,7 +185,7 @@ def read_lines(
         if path is None:
             rule = "the path of an image inside the source"
             raise DataError(expected(f"line {number} of '{file}'", rule, f"'{line.path}'", where))
-        yield line._replace(path=path, **named)
+        yield number, line._replace(path=path, **named)
 
 
 def _from_name(file: Path, pattern: str) -> dict[str, str]:
@@ -222,8 +237,14 @@ def _csv_lines(file: Path, config: ListsConfig, named: Collection[str]) -> Itera
                 raise DataError(expected(f"line {lines.line_num} of '{file}'", "complete", got, remedy))
             # "cat " of a spreadsheet is no other class than "cat"; a file name may have such a blank
             label, domain, split = ((row.get(columns[name]) or "").strip() for name in ("label", "domain", "split"))
-            group = (row[columns["group"]] or "").strip() if columns["group"] in lines.fieldnames else None
+            group = _group(row.get(columns["group"]) or "") if "group" in columns else None
             yield lines.line_num, ListedImage(row[columns["path"]], label, domain or None, split or None, group)
+
+
+def _group(cell: str) -> str | None:
+    """What the image belongs to, in one spelling of blanks and accents; None for a cell that says nothing."""
+    group = " ".join(composed(cell).split())
+    return None if group.casefold() in NO_GROUP else group
 
 
 def _refuse_surplus(line: str, surplus: Sequence[str], columns: int) -> None:
@@ -240,13 +261,15 @@ def _plain(header: str) -> str:
 
 
 def _columns(config: ListsConfig) -> dict[str, str]:
-    """The column of each thing that is read, named as columns are compared."""
-    return {name: _plain(getattr(config, name)) for name in COLUMNS}
+    """The column of each thing that is read, named as columns are compared; none for groups if another needs it."""
+    columns = {name: _plain(getattr(config, name)) for name in COLUMNS}
+    group = columns.pop("group")
+    return columns if group in ("", *columns.values()) else {**columns, "group": group}
 
 
 def _set_columns(config: ListsConfig) -> list[str]:
     """The optional columns that a setting names, which the file must have then."""
-    return [name for name in ("domain", "split", "group") if name in config.model_fields_set]
+    return [name for name in ("domain", "split", "group") if name in config.model_fields_set & _columns(config).keys()]
 
 
 def _require_columns(file: Path, headers: list[str], config: ListsConfig) -> None:
@@ -287,7 +310,7 @@ def _ignored_columns(file: Path, config: ListsConfig) -> Iterator[str]:
     if ignored:
         number = "1 column" if len(ignored) == 1 else f"{len(ignored)} columns"
         was = "was" if len(ignored) == 1 else "were"
-        names = ", ".join(getattr(config, name) for name in COLUMNS if name not in named)
+        names = ", ".join(getattr(config, name) for name in _columns(config) if name not in named)
         yield f"{number} of '{file.name}' {was} ignored: {few_quoted(ignored)}; those that are read are called {names}"
 
 
