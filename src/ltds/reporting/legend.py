@@ -32,8 +32,8 @@ ONE_SEED = "† one seed: its spread is unknown."
 NO_VALUE = f"{MISSING} no value."
 ORACLE = "H oracle: the best of ten thresholds, chosen on the test labels."
 COST = (
-    "Cost: parameters of all networks, and the median time of a training step without loading, validation, and what a "
-    "method computes from all images between steps (boda); times depend on the machine and on its load."
+    "Cost: parameters of all networks, and the median time of a training step without loading, validation, and what "
+    "methods like boda compute from all images between steps; times depend on the machine and on its load."
 )
 NOISE = "The step times overlap (from the first to the third quartile of the steps): they show no difference."
 
