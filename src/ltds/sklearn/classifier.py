@@ -22,7 +22,7 @@ from ltds.engine.preprocessing import FeaturePreprocessing
 from ltds.evaluation.openset import softened_confidence
 from ltds.nn.precision import compute_in
 from ltds.sklearn.fitting import FitSettings, LabelledVectors, train_on
-from ltds.sklearn.parameters import domain_names, fraction, is_missing_value, whole_number
+from ltds.sklearn.parameters import fraction, is_missing_value, numbered, whole_number
 
 LARGEST = 1e4  # of a standardised feature: vectors are kept in half precision
 NUMBERS = frozenset("iuf")  # kinds of NumPy types that have a common one, which may round
@@ -43,6 +43,9 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     `unknown_label`: what `predict` says where `known_score` is below `threshold_`; None: it always names a class.
     `settings`: any settings of ltds by dotted name, as in {"optimizer.lr": 0.003, "backbone.adapter_width": 512}.
     """
+
+    # Cross-validation by groups has an argument of this name: it goes to `fit` only by set_fit_request(groups=True).
+    __metadata_request__fit = {"groups": False}  # noqa: RUF012  # as scikit-learn wants it
 
     def __init__(
         self,
@@ -67,8 +70,14 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.random_state = random_state
         self.device = device
 
-    def fit(self, X: ArrayLike, y: ArrayLike, domains: ArrayLike | None = None) -> LongTailClassifier:
-        """Train on features X (N,D) with labels y (N,); `domains` (N,): where each sample comes from."""
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, domains: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> LongTailClassifier:
+        """Train on features X (N,D) with labels y (N,); `domains` (N,): where each sample comes from.
+
+        `groups` (N,): what samples belong to, such as a patient; those of a group are all for training, or all to
+        choose the weights and the threshold.
+        """
         how = self._how()
         values: NDArray[np.float64]
         values, targets = validate_data(self, X, y, dtype=np.float64)
@@ -77,11 +86,15 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if len(self.classes_) < 2:
             raise DataError(expected("y", "of at least two classes", "one class", "Add samples of other classes."))
         self._check_unknown_label()
-        domain_ids = self._domain_ids(domains, values)
+        self.domains_, domain_ids = np.array(["all"]), np.zeros(len(values), dtype=np.int64)
+        if domains is not None:
+            self.domains_, domain_ids = _numbered("domains", domains, values)
+        group_ids = None if groups is None else _numbered("groups", groups, values)[1]
         self.mean_, deviation = values.mean(axis=0), values.std(axis=0)
         constant = deviation <= 1e-12 * np.abs(values).max(axis=0, initial=0)  # but for errors of rounding
         self.scale_ = np.where(constant, 1.0, deviation)
-        samples = LabelledVectors(self._inputs(values), labels.astype(np.int64), domain_ids, self._embeddings())
+        inputs, embeddings = self._inputs(values), self._embeddings()
+        samples = LabelledVectors(inputs, labels.astype(np.int64), domain_ids, embeddings, group_ids)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.model_, self.n_iter_ = train_on(samples, replace(how, seed=seed))
         self.threshold_ = self.model_.threshold
@@ -167,15 +180,6 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         standard = np.clip((X - self.mean_) / self.scale_, -LARGEST, LARGEST)
         return np.concatenate([standard, -standard], axis=1)
 
-    def _domain_ids(self, domains: ArrayLike | None, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        if domains is None:
-            self.domains_ = np.array(["all"])
-            return np.zeros(len(X), dtype=np.int64)
-        names = column_or_1d(domains)
-        check_consistent_length(X, names)
-        self.domains_, ids = domain_names(names)
-        return ids
-
     def _embeddings(self) -> NDArray[np.float64] | None:
         if self.class_embeddings is None:
             return None
@@ -207,3 +211,9 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             device=plain_value(self.device),
             settings=plain_value(self.settings or {}),
         )
+
+
+def _numbered(argument: str, given: ArrayLike, X: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    values = column_or_1d(given)
+    check_consistent_length(X, values)
+    return numbered(argument, values)

@@ -17,6 +17,7 @@ from ltds.core.config import merge, nested
 from ltds.core.errors import DataError, expected
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
+from ltds.data.build.groups import draw_grouped_splits
 from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
 from ltds.data.splits import TEST, TRAIN, VAL
@@ -36,12 +37,16 @@ SMALLEST_CELL = 4  # samples of a class in a domain of which some may be validat
 
 @dataclass(frozen=True)
 class LabelledVectors:
-    """Feature vectors (N,D) with the number of the class and of the domain of each; embeddings (C,S) of the classes."""
+    """Feature vectors (N,D) with the number of the class, of the domain and perhaps of the group of each.
+
+    embeddings (C,S): of the classes.
+    """
 
     values: NDArray[np.floating]
     labels: NDArray[np.int64]
     domains: NDArray[np.int64]
     embeddings: NDArray[np.floating] | None = None
+    groups: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,9 @@ def _write_dataset(folder: Path, samples: LabelledVectors, how: FitSettings) -> 
 
 def _splits(samples: LabelledVectors, how: FitSettings) -> NDArray[np.int64]:
     """(N,) for each sample TRAIN or VAL: the same share of each class in each domain, none of a rare one, never all."""
+    if samples.groups is not None and how.validation_fraction:
+        names = (list(map(str, column.tolist())) for column in (samples.labels, samples.domains, samples.groups))
+        return draw_grouped_splits(*names, val=how.validation_fraction, test=0.0, seed=how.seed)
     splits = np.full(len(samples.values), TRAIN, dtype=np.int64)
     cells = samples.labels * (int(samples.domains.max()) + 1) + samples.domains
     for cell in np.unique(cells):

@@ -31,17 +31,20 @@ def fraction(name: str, value: Any) -> float:
     return float(value)
 
 
-def domain_names(domains: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The domains, sorted, and the number of each sample's; raises where one is missing or they cannot be sorted."""
-    missing = [row for row, name in enumerate(domains.tolist()) if is_missing_value(name)]
+def numbered(argument: str, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The names among the values, sorted, and the number of each sample's.
+
+    Raises where one is missing or they cannot be sorted. `argument`: what the caller has given.
+    """
+    missing = [row for row, name in enumerate(values.tolist()) if is_missing_value(name)]
     if missing:
         got = f"{len(missing)} missing, the first in row {missing[0]}"
-        raise DataError(expected("domains", "one for each sample", got, "Fill them in, or leave these samples out."))
+        raise DataError(expected(argument, "one for each sample", got, "Fill them in, or leave these samples out."))
     try:
-        names, ids = np.unique(domains, return_inverse=True)
+        names, ids = np.unique(values, return_inverse=True)
     except TypeError as error:
         got, remedy = f"a mixture ({error})", "Give all of them as texts."
-        raise DataError(expected("domains", "all texts or all numbers", got, remedy)) from error
+        raise DataError(expected(argument, "all texts or all numbers", got, remedy)) from error
     return names, ids.astype(np.int64)
 
 

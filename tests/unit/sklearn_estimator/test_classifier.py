@@ -23,7 +23,9 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
 from ltds.core.errors import ConfigError, DataError, LtdsWarning  # noqa: E402
-from ltds.sklearn import LongTailClassifier  # noqa: E402
+from ltds.data.splits import VAL  # noqa: E402
+from ltds.sklearn import LongTailClassifier, fitting  # noqa: E402
+from ltds.sklearn.fitting import FitSettings, LabelledVectors  # noqa: E402
 
 CENTRES = np.array([[0.0, 0, 0, 0], [1.6, 0, 0, 0], [0, 1.6, 0, 0]])
 
@@ -72,6 +74,32 @@ def test_domains_and_the_papers_method() -> None:
         model.set_params(class_embeddings=None).fit(X, y, domains=site)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, y, domains=site[:-1])
+
+
+def test_samples_of_a_group_are_for_training_or_for_validation() -> None:
+    """Every sample is there three times: apart, the copies would make validation too good."""
+    X, y, site = (np.repeat(column, 3, axis=0) for column in samples((40, 30, 9), 0))
+    patients = np.repeat([f"patient {i}" for i in range(len(X) // 3)], 3)
+    seen: list[LabelledVectors] = []
+    splits = fitting._splits
+
+    def noted(given: LabelledVectors, how: FitSettings) -> Any:
+        seen.append(given)
+        return splits(given, how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "_splits", noted)
+        LongTailClassifier(max_iter=20).fit(X, y, domains=site, groups=patients)
+        LongTailClassifier(max_iter=20).fit(X, y, domains=site)
+    how = FitSettings("bsce", 20, 32, 0.15, 0, "cpu", {})
+    together, apart = (splits(given, how).reshape(-1, 3) for given in seen)
+    assert (together == together[:, :1]).all()
+    assert 0.1 < (together == VAL).mean() < 0.25
+    assert (apart != apart[:, :1]).any()
+    with pytest.raises(DataError, match="groups to be one for each sample, but got 1 missing, the first in row 0"):
+        LongTailClassifier().fit(X, y, groups=np.array([None, *patients[1:]], dtype=object))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        LongTailClassifier().fit(X, y, groups=patients[:-1])
 
 
 def test_a_search_over_methods_with_and_without_embeddings() -> None:
@@ -168,6 +196,11 @@ def test_one_site_left_out_in_a_pipeline() -> None:
         model = LongTailClassifier(max_iter=40).set_fit_request(domains=True)
         chain = make_pipeline(StandardScaler(), model)
         scores = cross_val_score(chain, X, y, cv=LeaveOneGroupOut(), params={"groups": site, "domains": site})
+        both = make_pipeline(StandardScaler(), clone(model).set_fit_request(domains=True, groups=True))
+        with pytest.MonkeyPatch.context() as patch:  # as GroupKFold would use them, for patients
+            patch.setattr(fitting, "draw_grouped_splits", lambda *_, **how: pytest.fail("reached the fit"))
+            with pytest.raises(pytest.fail.Exception, match="reached the fit"):
+                both.fit(X, y, groups=site, domains=site)
     assert scores.shape == (3,)
     assert scores.min() > 0.6
 
