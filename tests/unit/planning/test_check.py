@@ -79,6 +79,16 @@ def test_counts_pairs_and_what_numbers_rest_on(photos: Path) -> None:
     assert not list(photos.parent.glob("data*")), "a check writes nothing"
 
 
+def test_a_sample_of_many_images_is_named_as_such(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "MOST_IMAGES", 20)
+    found = ltds.check(photos)
+    assert (found.looked_at, found.images) == (20, 36)
+    said = "Only 20 of 36 images were looked at, a sample of each class and domain: damaged images and copies among"
+    assert any(finding.text.startswith(said) for finding in found.findings)
+    monkeypatch.setattr(check_module, "MOST_IMAGES", 36)
+    assert not any("were looked at" in finding.text for finding in ltds.check(photos).findings)
+
+
 def test_the_verdict(photos: Path) -> None:
     tail, shift, start, collect = ltds.check(photos).verdict
     assert tail == "The classes are slightly long-tailed: 'ant' has 21 images, 'yak' 4 (ratio 5)."

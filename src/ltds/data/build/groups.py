@@ -118,6 +118,8 @@ def group_notes(pairs: Sequence[Pair], groups: Sequence[str], splits: Sequence[s
         )
     else:
         yield "images of the same group are in the same split"
+    if len(rows) < len(groups):
+        yield f"{len(groups) - len(rows)} of {len(groups)} images belong to no group, and are drawn one by one"
     wandering = _with_several((groups[row], pairs[row][0]) for row in rows)
     if wandering:
         yield (

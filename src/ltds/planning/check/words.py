@@ -77,6 +77,11 @@ def _copies(check: DataCheck) -> Iterator[str]:
 
 
 def _cautions(check: DataCheck) -> Iterator[str]:
+    if check.looked_at < check.images:
+        yield (
+            f"Only {check.looked_at:,} of {check.images:,} images were looked at, a sample of each class and domain: "
+            "damaged images and copies among the others are not found"
+        )
     narrow = narrow_note(check.narrow.values()) if check.narrow else None
     yield from (note for note in check.notes if note != narrow)
     if narrow is not None:

@@ -133,10 +133,11 @@ def test_notes_name_groups_that_are_not_together_and_pairs_without_test() -> Non
     assert list(group_notes(pairs, groups, splits)) == [
         "1 group has images in several splits: 'p1'. So validation, and the test of domains that are trained on, show "
         "what was trained on",
+        "1 of 7 images belong to no group, and are drawn one by one",
         "1 group has images in several domains: 'p2'. If such a group is one patient or scene, the test of a held-out "
         "domain shows what was trained on",
     ]
-    assert list(group_notes(pairs[4:], groups[4:], ["train"] * 3))[1] == (
+    assert list(group_notes(pairs[4:], groups[4:], ["train"] * 3))[2] == (
         "1 of 1 (domain, class) pairs with several images have none for test, because they have too few groups: "
         "'s / cat'"
     )
