@@ -19,6 +19,7 @@ from command_line import Command
 from ltds.benchmarking.cells import GridCell
 from ltds.benchmarking.local import LocalExecutor
 from ltds.core.errors import ConfigError, LtdsWarning, TrainingError
+from ltds.core.processor import THREADS_CHOSEN
 
 QUICK = {
     "data.size": 16,
@@ -140,6 +141,8 @@ def test_few_runs_share_all_cores(
         started.append(executor)
         return iter(())
 
+    for name in THREADS_CHOSEN:
+        monkeypatch.delenv(name, raising=False)
     for module in ("ltds.api.prepare_benchmark", "ltds.benchmarking.local"):
         monkeypatch.setattr(f"{module}.cores", lambda: 8)
     monkeypatch.setattr(LocalExecutor, "submit", submit)
