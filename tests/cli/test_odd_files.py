@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from command_line import PROGRAM, QUICK, Command, refused
 from ltds.core.errors import ConfigError, DataError
 from ltds.core.text import inert
-from ltds.data.datasets.lists import ListsConfig
+from ltds.data.datasets.list_files import ListsConfig
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import read_style_list
 from ltds.engine.trainable import require_sources

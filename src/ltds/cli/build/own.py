@@ -47,7 +47,8 @@ def lists(
 
     Example: ltds data build lists scans.csv --source scans --set label=diagnosis --set domain=hospital
     """
-    from ltds.data.datasets.lists import ListsConfig, build
+    from ltds.data.datasets.list_files import ListsConfig
+    from ltds.data.datasets.lists import build
 
     name = name or source.resolve().name
     config = read_settings(ListsConfig, overrides, pattern=pattern)

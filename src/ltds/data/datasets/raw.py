@@ -22,7 +22,8 @@ from ltds.data.build.source import LINK, digests
 from ltds.data.datasets import BUILDERS, folder, lists
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.layout import infer_layout
-from ltds.data.datasets.lists import ListedImages, ListsConfig
+from ltds.data.datasets.list_files import ListsConfig
+from ltds.data.datasets.lists import ListedImages
 from ltds.data.datasets.opening import BUILT_IN, data_home, open_dataset, raw_images, require_path
 from ltds.data.image_files import images_below
 from ltds.data.manifest import Manifest

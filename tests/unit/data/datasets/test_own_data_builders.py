@@ -19,7 +19,7 @@ from ltds.data.build.source import digests
 from ltds.data.build.stratify import draw_splits, split_counts
 from ltds.data.datasets import folder, lists
 from ltds.data.datasets.folder import FolderConfig
-from ltds.data.datasets.lists import ListsConfig
+from ltds.data.datasets.list_files import ListsConfig
 from ltds.data.decode import decoded
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS

@@ -12,7 +12,7 @@ from ltds.core.config import parse
 from ltds.core.errors import ConfigError, DataError
 from ltds.data.build.plan import Plan
 from ltds.data.datasets import lists, pacs, pacs_odg
-from ltds.data.datasets.lists import ListsConfig
+from ltds.data.datasets.list_files import ListsConfig
 from ltds.data.datasets.pacs import CLASSES, PacsConfig, PacsLtConfig
 from ltds.data.datasets.pacs_odg import ORDERS, PacsOdgConfig
 from ltds.data.decode import decode
