@@ -257,8 +257,8 @@ def _drawn(
     if groups is not None and drawn.any():
         drawn = draw_grouped_splits(classes, domains, groups, val=val, test=test, seed=seed, most_test=most)
         if not drawn.any():
-            got = f"one for each class in each domain, such as '{next(filter(None, groups))}'"
-            remedy = "Name what images belong to, such as a patient, or leave the groups out: set 'group' to nothing."
+            got = f"one for each class in each domain, such as '{next(filter(None, groups), '')}'"
+            remedy = "Name what images belong to, such as a patient. For no groups, rename a list's column 'group'."
             raise DataError(expected("the images' groups", "several for a class in a domain", got, remedy))
     return [SPLITS[i] for i in drawn]
 
