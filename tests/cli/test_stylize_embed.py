@@ -16,10 +16,10 @@ import pytest
 from PIL import Image
 
 from command_line import PROGRAM, Command, refused
+from ltds.core.array_files import read_provenance
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.data.stylelist import StyledImage, missing_styles, write_style_list
-from ltds.semantics.archive import read_provenance
 from ltds.semantics.embeddings import ClassEmbeddings
 
 

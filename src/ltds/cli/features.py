@@ -46,4 +46,4 @@ def _refuse_to_replace(out: Path) -> None:
     from ltds.engine.frozen import weights_beside
 
     refuse_to_replace(out, "features of ltds data features", lambda file: "network" in provenance_in(file))
-    refuse_to_replace(weights_beside(out), f"the weights for '{out}'", lambda weights: out.exists())
+    refuse_to_replace(weights_beside(out), f"the weights for '{out}'", lambda weights: "network" in provenance_in(out))

@@ -30,24 +30,35 @@ def read_array(file: Path) -> NDArray[Any]:
             raise _damaged(error) from error
 
 
-def read_arrays(file: Path) -> dict[str, NDArray[Any]]:
-    """The arrays in a .npz file by name. Raises OSError if it cannot be opened, ArrayFileError if it is damaged."""
+def read_arrays(file: Path, only: str = "") -> dict[str, NDArray[Any]]:
+    """The arrays in a .npz file by name. Raises OSError if it cannot be opened, ArrayFileError if it is damaged.
+
+    `only`: the name of the one that is read.
+    """
     with file.open("rb") as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
                 _require_plausible(archive, file.stat().st_size)
-                return {member.filename.removesuffix(".npy"): _member(archive, member) for member in archive.infolist()}
+                members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+                return {name: _member(archive, member) for name, member in members.items() if only in ("", name)}
         except Exception as error:  # and so does zipfile on a damaged archive
             raise _damaged(error) from error
 
 
+def read_provenance(file: Path) -> dict[str, Any]:
+    """How a .npz file was made: the JSON object in its array `provenance`, the only one that is read."""
+    content = json.loads(str(read_arrays(file, only="provenance")["provenance"]))
+    if not isinstance(content, dict):
+        raise ArrayFileError(f"a provenance that is a {type(content).__name__}")
+    return content
+
+
 def provenance_in(file: Path) -> dict[str, Any]:
-    """What the JSON array `provenance` of a .npz file says; empty for any other file."""
+    """As `read_provenance`, but empty for any other file."""
     try:
-        content = json.loads(str(read_arrays(file)["provenance"]))
+        return read_provenance(file)
     except (OSError, ValueError, LookupError, RecursionError):
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _damaged(error: Exception) -> ArrayFileError:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ltds.core.array_files import read_arrays
+from ltds.core.array_files import read_provenance
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic
 from ltds.semantics.embeddings import ClassEmbeddings
@@ -45,9 +44,3 @@ def replace_if_damaged(file: Path, embeddings: ClassEmbeddings) -> None:
         read_provenance(file)
     except (OSError, ValueError, LookupError, RecursionError):
         write_embeddings(file, embeddings)
-
-
-def read_provenance(file: Path) -> dict[str, Any]:
-    """How the embeddings in a file that `write_embeddings` wrote were made."""
-    provenance: dict[str, Any] = json.loads(str(read_arrays(file)["provenance"]))
-    return provenance

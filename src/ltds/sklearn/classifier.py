@@ -101,7 +101,8 @@ class LongTailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if self.unknown_label is not None and self.threshold_ is None:
             warnings.warn(
                 f"No prediction will be unknown_label ({self.unknown_label!r}): its threshold is chosen on correctly "
-                "classified validation samples, and there is none. Raise validation_fraction, or add samples.",
+                "classified validation samples, and there is none. Raise validation_fraction, or add samples"
+                f"{'' if groups is None else ' of more groups'}.",
                 LtdsWarning,
                 stacklevel=2,
             )

@@ -144,11 +144,15 @@ def _write_dataset(folder: Path, samples: LabelledVectors, how: FitSettings) -> 
 
 def _splits(samples: LabelledVectors, how: FitSettings) -> NDArray[np.int64]:
     """(N,) for each sample TRAIN or VAL: the same share of each class in each domain, none of a rare one, never all."""
+    cells = samples.labels * (int(samples.domains.max()) + 1) + samples.domains
     if samples.groups is not None and how.validation_fraction:
         names = (list(map(str, column.tolist())) for column in (samples.labels, samples.domains, samples.groups))
-        return draw_grouped_splits(*names, val=how.validation_fraction, test=0.0, seed=how.seed)
+        splits = draw_grouped_splits(*names, val=how.validation_fraction, test=0.0, seed=how.seed)
+        _, cell, counts = np.unique(cells, return_inverse=True, return_counts=True)
+        rare = counts[cell] < SMALLEST_CELL
+        splits[np.isin(samples.groups, samples.groups[rare])] = TRAIN
+        return splits
     splits = np.full(len(samples.values), TRAIN, dtype=np.int64)
-    cells = samples.labels * (int(samples.domains.max()) + 1) + samples.domains
     for cell in np.unique(cells):
         rows = np.flatnonzero(cells == cell)
         if len(rows) >= SMALLEST_CELL:

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
 from ltds.core.errors import ConfigError, DataError, LtdsWarning  # noqa: E402
-from ltds.data.splits import VAL  # noqa: E402
+from ltds.data.splits import TRAIN, VAL  # noqa: E402
 from ltds.sklearn import LongTailClassifier, fitting  # noqa: E402
 from ltds.sklearn.fitting import FitSettings, LabelledVectors  # noqa: E402
 
@@ -96,6 +96,9 @@ def test_samples_of_a_group_are_for_training_or_for_validation() -> None:
     assert (together == together[:, :1]).all()
     assert 0.1 < (together == VAL).mean() < 0.25
     assert (apart != apart[:, :1]).any()
+    few = LabelledVectors(np.zeros((25, 2)), np.repeat([0, 1], [22, 3]), np.zeros(25, int), groups=np.arange(25))
+    assert (splits(few, how)[22:] == TRAIN).all(), "none of a rare class"
+    assert (splits(few, how)[:22] == VAL).sum() == 3
     with pytest.raises(DataError, match="groups to be one for each sample, but got 1 missing, the first in row 0"):
         LongTailClassifier().fit(X, y, groups=np.array([None, *patients[1:]], dtype=object))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
@@ -195,12 +198,17 @@ def test_one_site_left_out_in_a_pipeline() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
         model = LongTailClassifier(max_iter=40).set_fit_request(domains=True)
         chain = make_pipeline(StandardScaler(), model)
-        scores = cross_val_score(chain, X, y, cv=LeaveOneGroupOut(), params={"groups": site, "domains": site})
         both = make_pipeline(StandardScaler(), clone(model).set_fit_request(domains=True, groups=True))
-        with pytest.MonkeyPatch.context() as patch:  # as GroupKFold would use them, for patients
-            patch.setattr(fitting, "draw_grouped_splits", lambda *_, **how: pytest.fail("reached the fit"))
-            with pytest.raises(pytest.fail.Exception, match="reached the fit"):
-                both.fit(X, y, groups=site, domains=site)
+        drawn: list[Any] = []
+        draw = fitting.draw_grouped_splits
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                fitting, "draw_grouped_splits", lambda *names, **how: drawn.append(how) or draw(*names, **how)
+            )
+            scores = cross_val_score(chain, X, y, cv=LeaveOneGroupOut(), params={"groups": site, "domains": site})
+            assert not drawn, "groups of the cross-validation are for the fit only on request"
+            both.fit(X, y, groups=np.arange(len(X)), domains=site)
+            assert len(drawn) == 1
     assert scores.shape == (3,)
     assert scores.min() > 0.6
 

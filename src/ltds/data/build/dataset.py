@@ -75,7 +75,7 @@ def _finished(out: Path, key: dict[str, Any]) -> Manifest:
     got = f"a dataset made by '{recorded['builder']}'"
     if recorded["builder"] == key["builder"]:
         old, new = recorded.get("config") or {}, key["config"]
-        differing = [f"{name}={old.get(name)!r}" for name in new if old.get(name) != new[name]]
+        differing = [f"{name}={old.get(name)!r}" for name in {**new, **old} if old.get(name) != new.get(name)]
         changed = [name for name in key if recorded[name] != key[name]]
         got = ", ".join(differing) or f"one with other {' and '.join(changed)}"
     rule = f"empty or {key['builder']} with these settings"

@@ -1,4 +1,4 @@
-"""Images that belong together, as those of one patient, animal or scene: splits that keep them together."""
+"""Images that belong together, such as those of one patient, animal or scene: splits that keep them together."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class _Draw:
     def take(self, split: int, pair: Pair, wanted: int, order: Sequence[int], share: float, limit: int) -> None:
         """Take groups of the pair for a split, at most as many as are `wanted`, in this order.
 
-        Only groups that leave every pair near its share of images; if the pair has none then, its smallest group that
-        leaves as much for training.
+        Only groups that leave every pair near its share of images. If the pair has none then, its smallest group that
+        leaves as much of the pair for training, and half of every other pair.
         """
         missing = wanted - sum(self.chosen.get(group) == split for group in order)
         for group in order:
@@ -84,8 +84,7 @@ class _Draw:
                 self._move(group, split)
                 missing -= 1
         if wanted and not self.taken[split, pair]:
-            kept = self.total[pair] - self.taken[TEST, pair] - self.taken[VAL, pair]
-            small = [group for group in order if self._may_go(group) and 2 * self.images[group][pair] <= kept]
+            small = [group for group in order if self._may_go(group) and self._leaves_enough(group, pair)]
             if small:
                 self._move(min(small, key=lambda group: self.images[group][pair]), split)
 
@@ -101,39 +100,49 @@ class _Draw:
                 return False
         return True
 
+    def _leaves_enough(self, group: int, pair: Pair) -> bool:
+        images = self.images[group]
+        kept = {
+            each: self.total[each] - self.taken[TEST, each] - self.taken[VAL, each] - images[each] for each in images
+        }
+        return kept[pair] >= images[pair] and all(2 * kept[each] >= self.total[each] for each in images if each != pair)
+
     def _move(self, group: int, split: int) -> None:
         self.chosen[group] = split
         self.left.subtract(self.images[group].keys())
         self.taken.update({(split, pair): count for pair, count in self.images[group].items()})
 
 
-def group_notes(pairs: Sequence[Pair], groups: Sequence[str], splits: Sequence[str]) -> Iterator[str]:
-    """Sentences about the groups, for readers of the dataset's numbers: which are not together, and what is missing."""
+def group_notes(
+    pairs: Sequence[Pair], groups: Sequence[str], splits: Sequence[str], *, drawn: bool, tested: bool
+) -> Iterator[str]:
+    """Sentences about the groups, for readers of the dataset's numbers: which are not together, and what is missing.
+
+    `drawn`: the splits were drawn by groups; `tested`: with a share for test.
+    """
     rows = [row for row, group in enumerate(groups) if group]
-    divided = _with_several((groups[row], splits[row]) for row in rows)
-    if divided:
+    if divided := _with_several((groups[row], splits[row]) for row in rows):
         yield (
             f"{_number(divided)} images in several splits: {few_quoted(divided)}. So validation, and the test of "
-            "domains that are trained on, show what was trained on"
+            "domains that are trained on, are too easy"
         )
-    else:
+    if drawn:
         yield "images of the same group are in the same split"
-    if len(rows) < len(groups):
+    if drawn and len(rows) < len(groups):
         yield f"{len(groups) - len(rows)} of {len(groups)} images belong to no group, and are drawn one by one"
-    wandering = _with_several((groups[row], pairs[row][0]) for row in rows)
-    if wandering:
+    if wandering := _with_several((groups[row], pairs[row][0]) for row in rows):
         yield (
             f"{_number(wandering)} images in several domains: {few_quoted(wandering)}. If such a group is one patient "
-            "or scene, the test of a held-out domain shows what was trained on"
+            "or scene, the test of a held-out domain contains what was trained on"
         )
-    known = {pair for pair, split in zip(pairs, splits, strict=True) if split == "train"}
-    untested = known - {pair for pair, split in zip(pairs, splits, strict=True) if split == "test"}
-    several = {pair for pair, count in Counter(pairs).items() if count > 1}
-    if lost := sorted(untested & several):
-        yield (
-            f"{len(lost)} of {len(several)} (domain, class) pairs with several images have none for test, because they "
-            f"have too few groups: {few_quoted([' / '.join(pair) for pair in lost])}"
-        )
+    if drawn and tested:
+        untested = set(pairs) - {pair for pair, split in zip(pairs, splits, strict=True) if split == "test"}
+        several = {pair for pair, count in Counter(pairs).items() if count > 1}
+        if lost := sorted(untested & several):
+            yield (
+                f"{len(lost)} of {len(several)} (domain, class) pairs with several images have none for test, because "
+                f"they have too few groups: {few_quoted([' / '.join(pair) for pair in lost])}"
+            )
 
 
 def _with_several(pairs: Iterable[tuple[str, str]]) -> list[str]:

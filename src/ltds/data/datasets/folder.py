@@ -242,7 +242,8 @@ def make_plan(
     together = None if groups is None else [groups[i] for i in kept]
     chosen = _drawn(classes_kept, domains_kept, together, config) if splits is None else [splits[i] for i in kept]
     if together is not None:
-        plan.notes += group_notes(list(zip(domains_kept, classes_kept, strict=True)), together, chosen)
+        pairs = list(zip(domains_kept, classes_kept, strict=True))
+        plan.notes += group_notes(pairs, together, chosen, drawn=splits is None, tested=config.test > 0)
     for i, label, domain, split in zip(kept, label_ids.tolist(), domain_ids.tolist(), chosen, strict=True):
         plan.add(paths[i], label, domain, split)
     return plan
@@ -257,7 +258,9 @@ def _drawn(
     if groups is not None and drawn.any():
         drawn = draw_grouped_splits(classes, domains, groups, val=val, test=test, seed=seed, most_test=most)
         if not drawn.any():
-            got = f"one for each class in each domain, such as '{next(filter(None, groups), '')}'"
+            got = (
+                f"none that can leave training, such as '{next(filter(None, groups), '')}': a class in a domain has one"
+            )
             remedy = "Name what images belong to, such as a patient. For no groups, rename a list's column 'group'."
             raise DataError(expected("the images' groups", "several for a class in a domain", got, remedy))
     return [SPLITS[i] for i in drawn]

@@ -28,7 +28,7 @@ class ListsConfig(DrawConfig):
     group: str = Field(
         default="group",
         description="CSV column of what images belong to (a patient, animal or scene), if there is one: images with "
-        "the same text are drawn for the same split; empty: no groups",
+        "the same text are drawn for the same split; an empty cell, or NA, nan, none, null: it belongs to no other",
     )
     pattern: str = Field(
         default="", description="pattern of the file names, e.g. {domain}_{split}.txt, which gives domain and split"

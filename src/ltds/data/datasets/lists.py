@@ -71,9 +71,9 @@ def build(
 
 
 def key_settings(config: ListsConfig, listed: ListedImages) -> dict[str, Any]:
-    """What a dataset records of its settings; that of groups only where the lists have groups, as it came later."""
-    settings = {"config": config.model_dump(mode="json", exclude={"group"})}
-    return settings if listed.groups is None else settings | {"group": config.group}
+    """What a dataset records of its settings; its group is None, as in datasets from before, where lists have none."""
+    settings = config.model_dump(mode="json", exclude={"group"})
+    return {"config": settings, "group": None if listed.groups is None else config.group}
 
 
 def listed_images(

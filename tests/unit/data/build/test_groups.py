@@ -123,24 +123,44 @@ def test_draws_depend_on_the_seed_and_not_on_numbers_of_groups() -> None:
     assert np.bincount(alone).tolist() == np.bincount(draw_splits(classes, ["n"] * 60, **SHARES)).tolist()
 
 
+@pytest.mark.parametrize("most_test", [0, 10])
+def test_many_rare_classes_leave_half_of_a_frequent_one_for_training(most_test: int) -> None:
+    """Thirty patients with twelve normal images each, and three of one of ten lesions: three patients a lesion."""
+    groups = [f"p{i}" for i in range(30) for _ in range(15)]
+    classes = [name for i in range(30) for name in ["normal"] * 12 + [f"lesion{i % 10}"] * 3]
+    splits = draw(groups, classes, most_test=most_test)
+    normal = [i for i, name in enumerate(classes) if name == "normal"]
+    assert np.count_nonzero(splits[normal] == TRAIN) >= len(normal) / 2
+    for lesion in range(10):
+        rows = [i for i, name in enumerate(classes) if name == f"lesion{lesion}"]
+        assert {TRAIN, TEST} <= {*splits[rows]}
+
+
 def test_notes_name_groups_that_are_not_together_and_pairs_without_test() -> None:
     pairs = [*[("n", "cat")] * 4, *[("s", "cat")] * 3]
     groups = ["p1", "p1", "p2", "p2", "p2", "p3", ""]
-    assert list(group_notes(pairs[:4], groups[:4], ["train", "train", "test", "test"])) == [
-        "images of the same group are in the same split"
-    ]
-    splits = ["train", "val", "test", "test", "test", "train", "train"]
-    assert list(group_notes(pairs, groups, splits)) == [
-        "1 group has images in several splits: 'p1'. So validation, and the test of domains that are trained on, show "
-        "what was trained on",
-        "1 of 7 images belong to no group, and are drawn one by one",
+    wandering = (
         "1 group has images in several domains: 'p2'. If such a group is one patient or scene, the test of a held-out "
-        "domain shows what was trained on",
+        "domain contains what was trained on"
+    )
+    splits = ["train", "train", "test", "test", "test", "train", "train"]
+    assert list(group_notes(pairs, groups, splits, drawn=True, tested=True)) == [
+        "images of the same group are in the same split",
+        "1 of 7 images belong to no group, and are drawn one by one",
+        wandering,
     ]
-    assert list(group_notes(pairs[4:], groups[4:], ["train"] * 3))[2] == (
+    given = ["train", "val", *splits[2:]]
+    assert list(group_notes(pairs, groups, given, drawn=False, tested=False)) == [
+        "1 group has images in several splits: 'p1'. So validation, and the test of domains that are trained on, are "
+        "too easy",
+        wandering,
+    ]
+    none = ["train"] * 3
+    assert list(group_notes(pairs[4:], groups[4:], none, drawn=True, tested=True))[2] == (
         "1 of 1 (domain, class) pairs with several images have none for test, because they have too few groups: "
         "'s / cat'"
     )
+    assert len(list(group_notes(pairs[4:], groups[4:], none, drawn=True, tested=False))) == 2
 
 
 @pytest.fixture
@@ -187,7 +207,9 @@ def test_a_list_with_groups_is_built_by_them(scans: Path, tmp_path: Path, monkey
     assert renamed.provenance["group"] == "patient"
     assert all(len(several) == 1 for several in splits_of_patients(renamed).values())
     plain = lists.build(tmp_path / "plain", scans, [named], ListsConfig())
-    assert "group" not in {**plain.provenance, **plain.provenance["config"]}
+    assert plain.provenance["group"] is None
+    with pytest.raises(DataError, match="empty or lists with these settings, but got one with other group"):
+        lists.build(tmp_path / "named", scans, [named], parse(ListsConfig, {"group": ""}))
     assert any(len(several) > 1 for several in splits_of_patients(plain).values())
     with pytest.raises(DataError, match="to have a column 'person', but got"):
         lists.build(tmp_path / "none", scans, [named], parse(ListsConfig, {"group": "person"}))
@@ -199,7 +221,9 @@ def test_a_column_that_is_no_group_is_refused_or_left_out(scans: Path, tmp_path:
     for number, values in enumerate([["study 1"] * 48, [line[2] for line in lines], [line[1] for line in lines]]):
         rows = [",".join([*line[:3], value]) for line, value in zip(lines, values, strict=True)]
         file.write_text("\n".join(["path,class,domain,group", *rows]))
-        with pytest.raises(DataError, match="groups to be several for a class in a domain, but got one for each"):
+        with pytest.raises(
+            DataError, match="groups to be several for a class in a domain, but got none that can leave training"
+        ):
             lists.build(tmp_path / "d", scans, [file], ListsConfig())
         without = lists.build(tmp_path / f"w{number}", scans, [file], parse(ListsConfig, {"group": ""}))
         assert {*without.split_ids.tolist()} == {TRAIN, VAL, TEST}
@@ -233,6 +257,8 @@ def test_a_folder_is_grouped_by_its_paths(scans: Path, tmp_path: Path) -> None:
     made = folder.build(tmp_path / "d", scans, config)
     assert all(len(several) == 1 for several in splits_of_patients(made).values())
     assert made.provenance["config"]["group"] == r"/(p\d)/"
+    with pytest.raises(DataError, match=r"but got group='/\(p"):
+        folder.build(tmp_path / "d", scans, FolderConfig(deep=True))
     assert "group" not in folder.build(tmp_path / "e", scans, FolderConfig(deep=True)).provenance["config"]
     assert folder.groups_by_path(["a_7.png", "a_8.png", "b.png"], r"\w_(\d)") == ["7", "8", ""]
     assert folder.groups_by_path(["a_7.png", "b.png"], r"^\w") == ["a", "b"]
