@@ -254,10 +254,11 @@ def _drawn(
 ) -> list[str]:
     """The split of each image, drawn; raises if the groups leave nothing for validation and test."""
     val, test, seed, most = config.val, config.test, config.seed, config.most_test
-    drawn = draw_splits(classes, domains, val=val, test=test, seed=seed, most_test=most)
-    if groups is not None and drawn.any():
+    if groups is None:
+        drawn = draw_splits(classes, domains, val=val, test=test, seed=seed, most_test=most)
+    else:
         drawn = draw_grouped_splits(classes, domains, groups, val=val, test=test, seed=seed, most_test=most)
-        if not drawn.any():
+        if not drawn.any() and draw_splits(classes, domains, val=val, test=test, seed=seed).any():
             got = (
                 f"none that can leave training, such as '{next(filter(None, groups), '')}': a class in a domain has one"
             )

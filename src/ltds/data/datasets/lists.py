@@ -27,7 +27,7 @@ BESIDE = (
 class ListedImages(NamedTuple):
     """All images of some lists: path, class, domain, split and group of each, and the classes in order.
 
-    splits: None where they are to be drawn; groups: "" where the list says none, None where it has no such column;
+    splits: None where they are to be drawn; groups: "" where a line names none, None where no line does;
     notes: sentences about what was ignored.
     """
 
@@ -48,21 +48,32 @@ def build(
     *,
     classes: Path | None = None,
     name: str = "",
+    progress: Progress = SILENT,
+) -> Manifest:
+    """The images that the lists name. `classes`: a file with the name of class 0, 1, ... on each line."""
+    root = find_root(source, (), (), WHERE)
+    listed = listed_images(root, files, config, classes)
+    return build_listed(
+        out, root, listed, [*files, *([classes] if classes else [])], config, name=name, progress=progress
+    )
+
+
+def build_listed(
+    out: Path,
+    root: Path,
+    listed: ListedImages,
+    files: Sequence[Path],
+    config: ListsConfig,
+    *,
+    name: str = "",
     where: str = WHERE,
     progress: Progress = SILENT,
 ) -> Manifest:
-    """The images that the lists name. `classes`: a file with the name of class 0, 1, ... on each line.
+    """As `build`, from what somebody has read in the files already.
 
-    `where`: the advice for paths that lead to no image of the source.
+    `where`: the advice for paths that lead to no image of the root.
     """
-    root = find_root(source, (), (), where)
-    listed = listed_images(root, files, config, classes, where)
-    key = {
-        "builder": "lists",
-        "version": 1,
-        "lists": digests([*files, *([classes] if classes else [])]),
-        **key_settings(config, listed),
-    }
+    key = {"builder": "lists", "version": 1, "lists": digests(files), **key_settings(config, listed)}
 
     def plan(without: Collection[str]) -> Plan:
         return plan_listed(name or out.resolve().name, listed, config, without, where)
@@ -82,14 +93,17 @@ def listed_images(
     """What the lists say, paths relative to `root`. Reads no image."""
     relative = relative_to(root)
     lines: list[ListedImage] = []
-    places: dict[str, str] = {}
+    places: dict[str, tuple[int, Path]] = {}
     for file in files:
         for number, line in read_lines(file, config, relative, where):
             lines.append(line)
-            place = f"line {number} of '{file}'"
-            if (first := places.setdefault(line.path, place)) != place:
-                got = f"'{line.path}', which {first} names already"
-                raise DataError(expected(place, "an image that is listed once", got, "Delete one of the lines."))
+            first, its_file = places.setdefault(line.path, (number, file))
+            if (first, its_file) != (number, file):
+                rule, got = (
+                    "an image that is listed once",
+                    f"'{line.path}', which line {first} of '{its_file}' names already",
+                )
+                raise DataError(expected(f"line {number} of '{file}'", rule, got, "Delete one of the lines."))
     if not lines:
         got = ", ".join(map(str, files)) or "no file"
         raise DataError(expected("the lists", "a line for each image", got, "Name files that are not empty."))

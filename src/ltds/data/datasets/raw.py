@@ -169,7 +169,7 @@ def _from_list(file: Path, progress: Progress) -> Manifest:
     out = _folder_for(file, [*content.values()], is_same)
     with _writable(out.parent):
         name, where = dataset_name(file), lists.BESIDE
-        return lists.build(out, file.parent, [file], config, name=name, where=where, progress=progress)
+        return lists.build_listed(out, file.parent, listed, [file], config, name=name, where=where, progress=progress)
 
 
 def _folder_for(source: Path, content: Iterable[str], is_same: Callable[[Manifest], bool]) -> Path:
