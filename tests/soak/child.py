@@ -77,12 +77,15 @@ def finish(process: int, reading: int, seconds: float = 120.0) -> ChildEnd:
 
 
 def import_what_it_imports(work: Callable[[], object]) -> None:
-    """Do the work in a child, then import here what it imported there: every later child finds it ready."""
+    """Do the work in a child, then import here what it imported there: every later child finds it ready.
+
+    In the same order: from the middle of some packages, such as torch._dynamo, an import ends half done.
+    """
 
     def names() -> str:
         before = set(sys.modules)
         work()
-        return "\n".join(set(sys.modules) - before)
+        return "\n".join(name for name in sys.modules if name not in before)
 
     end = in_child(names)
     if end.kind != "ended":
