@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo browser test soak lint types format golden mutants bench tables pictures docs docs-data release-check fresh-machine clean
+.PHONY: help demo browser test oldest soak lint types format golden mutants bench tables pictures docs docs-data release-check fresh-machine clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -46,6 +46,17 @@ demo: $(VENV)/.user ## set up, then train and compare two methods on the built-i
 TEST_PROCESSES = $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1 ))
 test: $(VENV)/.test ## set up, then run all tests
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
+
+# With a torch of then, which on Linux brings CUDA: 8 GB. Only what users install is old, not the test tools.
+OLDEST := .oldest
+oldest: ## run all tests with the oldest packages that pyproject.toml allows (8 GB)
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(OLDEST)/bin/uv pip compile --quiet --resolution lowest-direct --python $(OLDEST)/bin/python --extra efficientnet \
+	  --extra onnx --extra ray --extra sklearn --extra tensorboard --extra text --output-file $(OLDEST)/oldest.txt pyproject.toml
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --requirement $(OLDEST)/oldest.txt \
+	  --editable . hypothesis playwright pytest pytest-xdist
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
 soak: $(VENV)/.test ## kill, damage and race runs for ten minutes (KILLS=200): a table, and an error if anything differs
 	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/run.py --kills $(or $(KILLS),200) $(if $(STATE),--state $(STATE))
@@ -94,4 +105,4 @@ fresh-machine: ## what a new user does, on a fresh clone: demo, tests, site, tut
 	benchmarks/fresh_machine.sh
 
 clean: ## delete the environment and caches; runs and data stay
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site

