@@ -1,4 +1,4 @@
-"""How often the report's intervals hold the truth, and its test errs, on invented normal noise (docs/statistics.md).
+"""How often the report's intervals hold the truth, and its verdict errs, on invented normal noise (docs/statistics.md).
 
 python benchmarks/coverage.py [--draws 1000]
 """
@@ -10,49 +10,56 @@ import argparse
 import numpy as np
 
 from ltds.core.rng import numpy_generator
-from ltds.evaluation.significance import paired_difference, summary, wilcoxon
+from ltds.evaluation.significance import summary
+from ltds.reporting.paired_runs import ALPHA, method_difference
 
-T = {2: 12.706, 3: 4.303, 5: 2.776, 10: 2.262, 20: 2.093}  # 97.5 % quantiles of Student's t, n - 1 degrees of freedom
-
-
-def over_seeds(seeds: int, draws: int) -> tuple[float, float]:
-    """Share of intervals of a mean that hold the truth, 0: percentile bootstrap, and Student's t."""
-    rng, held = numpy_generator(0, "coverage/seeds", seeds), np.zeros(2)
-    for _ in range(draws):
-        x = rng.standard_normal(seeds)
-        found = summary(x.tolist())
-        assert found is not None
-        assert found.low is not None
-        assert found.high is not None
-        half = T[seeds] * x.std(ddof=1) / np.sqrt(seeds)
-        held += (found.low <= 0 <= found.high, abs(x.mean()) <= half)
-    return tuple(held / draws)
+SEEDS = (2, 3, 5, 10)
+DOMAINS = ((1, 5, 0.0), (2, 3, 2.0), (3, 3, 1.0), (3, 5, 4.0), (4, 5, 4.0), (5, 3, 0.0), (5, 3, 2.0), (10, 3, 1.0))
+GAIN = 2.0  # the true difference of the last column, in units of the noise between seeds
 
 
-def over_domains(domains: int, spread: float, draws: int, seeds: int = 3) -> tuple[float, float]:
-    """Share of intervals of a difference of 0 that hold it, and of Wilcoxon tests that see one at 5 %."""
-    rng, held, seen = numpy_generator(0, "coverage/domains", domains, round(10 * spread)), 0, 0
+def over_seeds(seeds: int, draws: int) -> float:
+    """Share of intervals of a mean that hold the truth, 0."""
+    rng = numpy_generator(0, "coverage/seeds", seeds)
+    found = [summary(rng.standard_normal(seeds).tolist()) for _ in range(draws)]
+    return float(np.mean([one.low <= 0 <= one.high for one in found]))
+
+
+def over_domains(domains: int, seeds: int, spread: float, draws: int) -> tuple[float, ...]:
+    """Without a true difference: shares of intervals that hold 0, of tests and of verdicts that see one.
+
+    And with one of GAIN: the share of verdicts that see it. `spread`: the standard deviation of the true difference
+    between domains, in units of the noise between seeds.
+    """
+    rng, told = numpy_generator(0, "coverage/domains", domains, seeds, round(10 * spread)), np.zeros(4)
     for _ in range(draws):
         values = spread * rng.standard_normal((domains, 1)) + rng.standard_normal((domains, seeds))
-        here = {str(d): row.tolist() for d, row in enumerate(values)}
-        found = paired_difference(here)
-        assert found.low is not None
-        assert found.high is not None
-        held += found.low <= 0 <= found.high
-        seen += wilcoxon(values.ravel()) <= 0.05
-    return held / draws, seen / draws
+        none, gain = (method_difference(_by_run(values + shift), _by_run(0 * values)) for shift in (0.0, GAIN))
+        told += (
+            none.paired.low <= 0 <= none.paired.high,
+            none.p <= ALPHA,
+            none.verdict in ("better", "worse"),
+            gain.verdict == "better",
+        )
+    return tuple(told / draws)
+
+
+def _by_run(values: np.ndarray) -> dict[tuple[str, int], float]:
+    return {(str(domain), seed): value for (domain, seed), value in np.ndenumerate(values)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1000)
     draws = parser.parse_args().draws
-    for seeds in T:
-        boot, student = over_seeds(seeds, draws)
-        print(f"{seeds:2d} seeds: percentile bootstrap {boot:.0%}, t {student:.0%}")
-    for domains, spread in ((5, 0.0), (5, 1.0), (5, 2.0), (10, 1.0)):
-        held, seen = over_domains(domains, spread, draws)
-        print(f"{domains:2d} domains, spread {spread}: interval {held:.0%}, Wilcoxon errs {seen:.0%}")
+    for seeds in SEEDS:
+        print(f"{seeds:2d} seeds: interval {over_seeds(seeds, draws):.0%}")
+    for domains, seeds, spread in DOMAINS:
+        held, test, verdict, gain = over_domains(domains, seeds, spread, draws)
+        print(
+            f"{domains:2d} domains x {seeds} seeds, spread {spread:.0f}: interval {held:.0%}; without a difference, "
+            f"the test errs {test:.0%}, the verdict {verdict:.0%}; a gain of {GAIN:.0f} is seen {gain:.0%}"
+        )
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ NOT_IN_REPORTS = {
     "h_u_softmax5": "H-U 5th percentile",
     "h_u_best": "Limit of H-U fixed",
 }
-INTERVAL = "Intervals: none for one seed, too narrow for few domains ([statistics](DOCS/statistics.md))."
+INTERVAL = "Intervals: Student's t over held-out domains, none for one seed ([statistics](DOCS/statistics.md))."
 ORDERED = 6  # with fewer methods in both tables, a rank correlation says nothing
 
 
@@ -170,7 +170,7 @@ def _order(study: Study, rows: list[str], published: dict[str, dict[str, float]]
 
 
 def _difference(study: Study, reference: str, row: str, metric: str) -> str:
-    """The reference minus this row, with a bootstrap interval over domains and seeds."""
+    """The reference minus this row, with its interval over domains."""
     found = None if row == reference else study.difference(reference, row, metric)
     if found is None:
         return ""

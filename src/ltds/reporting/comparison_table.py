@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ltds.evaluation.significance import LEVEL, coverage_limit
 from ltds.reporting.comparison import Comparison, ComparisonRow
 from ltds.reporting.open_names import about_names, marked
 from ltds.reporting.paired_runs import MethodDifference
 from ltds.reporting.result_table import MISSING, TOO_FEW, TableCell
 
-INTERVAL = (
-    "[low, high] next to a mean: 95 % percentile bootstrap over seeds. It never leaves the range of the seeds, so with "
-    "{seeds} seeds it contains the true mean at most {percent} % of the time."
-)
-MANY_SEEDS = "[low, high] next to a mean: 95 % percentile bootstrap over seeds."
+INTERVAL = "[low, high] next to a mean: 95 % interval over seeds (Student's t)."
 PAIRED = (
-    "Difference: method minus reference over runs with the same held-out domain and seed, mean over domains; its "
-    "interval is a bootstrap over domains, then seeds; with few domains it is too narrow."
+    "Difference: method minus reference over runs with the same held-out domain and seed, mean over domains; its 95 % "
+    "interval is Student's t over the domains, so it is about other domains of this kind; with a single domain it is "
+    "over seeds."
 )
 TEST = (
     "p: Wilcoxon's signed-rank test over those pairs, corrected (Holm) for the methods of this table that share two or "
@@ -71,12 +67,8 @@ def interval(low: float | None, high: float | None, sign: str = "") -> str:
 
 
 def about_intervals(cells: Iterable[TableCell]) -> list[str]:
-    """A sentence on the intervals of these cells, with the coverage that the smallest number of seeds allows."""
-    fewest = min((cell.seeds for cell in cells if cell.seeds > 1), default=0)
-    if fewest < 2:
-        return []
-    limit = coverage_limit(fewest)
-    return [INTERVAL.format(seeds=fewest, percent=f"{100 * limit:.0f}") if limit < LEVEL else MANY_SEEDS]
+    """A sentence on the intervals of these cells, if they have any."""
+    return [INTERVAL] if any(cell.low is not None for cell in cells) else []
 
 
 def p_text(p: float | None) -> str:

@@ -35,7 +35,7 @@ class MethodDifference:
 
     @property
     def verdict(self) -> str:
-        """What the pairs show. A difference needs both the test over pairs and the interval over domains and seeds."""
+        """What the pairs show. A difference needs both the test over pairs and the interval over domains."""
         low, high = self.paired.low, self.paired.high
         if self.one_seed or low is None or high is None or self.p is None:
             return "one seed"

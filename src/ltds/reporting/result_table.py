@@ -168,11 +168,13 @@ def by_seed(runs: Iterable[Run], metric: Metric) -> dict[int, dict[str, float]]:
 
 
 def cell(fractions: Iterable[float]) -> TableCell:
-    """The cell of these values, one per seed."""
+    """The cell of these values, one per seed. Its interval ends where the metric does."""
     seeds = summary([100 * fraction for fraction in fractions])
-    return (
-        TableCell(seeds.mean, seeds.sd, seeds.n, low=seeds.low, high=seeds.high) if seeds else TableCell(None, None, 0)
-    )
+    if seeds is None:
+        return TableCell(None, None, 0)
+    if seeds.low is None or seeds.high is None:
+        return TableCell(seeds.mean, seeds.sd, seeds.n)
+    return TableCell(seeds.mean, seeds.sd, seeds.n, low=max(0.0, seeds.low), high=min(100.0, seeds.high))
 
 
 def ranked(cells: Sequence[TableCell], higher_is_better: bool) -> list[TableCell]:

@@ -124,7 +124,7 @@ def test_rows_with_one_seed_are_no_tests(make_run, runs: Path) -> None:
     found = answer(dataset)
     assert (found.beaten, found.undecided) == (("agg",), ("bsce", "crt", "la"))
     assert found.certainty == (
-        "It beats agg in 6 of 6 pairs (difference 11.0 [10.3, 11.7], p = 0.031); one shared seed cannot tell it from "
+        "It beats agg in 6 of 6 pairs (difference 11.0 [11.0, 11.0], p = 0.031); one shared seed cannot tell it from "
         "bsce, crt, la."
     )
 
@@ -147,10 +147,10 @@ def test_the_comparison_table_in_words(three: Collection) -> None:
     assert found.title == "toy: Acc-U against agg (Average)"
     assert found.headings == ("Acc-U %", "Difference", "p (Holm)", "Verdict", "Won / tied / lost", "Mean rank")
     rows = dict(found.rows)
-    assert rows["agg"] == ("41.0 [40.0, 42.0]", "reference", MISSING, MISSING, MISSING, "2.50")
-    assert rows["dc"][1].startswith("+11.0 [+10.")
+    assert rows["agg"] == ("41.0 [38.5, 43.5]", "reference", MISSING, MISSING, MISSING, "2.50")
+    assert rows["dc"][1].startswith("+11.0 [+11.0, ")
     assert rows["dc"][2:] == ("0.008", "better", "9 / 0 / 0", "1.00")
-    assert "with 3 seeds it contains the true mean at most 75 % of the time" in found.legend[0]
+    assert found.legend[0] == "[low, high] next to a mean: 95 % interval over seeds (Student's t)."
 
 
 def test_every_format_has_the_comparison(three: Collection) -> None:
@@ -158,16 +158,16 @@ def test_every_format_has_the_comparison(three: Collection) -> None:
     assert "## toy: Acc-U against agg \\(Average\\)" in markdown
     assert "| 0.008 | better | 9 / 0 / 0 | 1.00 |" in markdown
     latex = latex_table(three)
-    assert "$+$11.0 [$+$10." in latex
+    assert "$+$11.0 [$+$1" in latex
     lines = {(r["method"], r["held_out"], r["metric"]): r for r in csv.DictReader(io.StringIO(csv_table(three)))}
     dc = lines["dc", "Average", "acc_u"]
     assert (dc["reference"], dc["p_holm"], dc["won"], dc["mean_rank"]) == ("agg", "0.0078125", "9", "1")
-    assert (dc["low_percent"], dc["high_percent"]) == ("50.0000", "54.0000")
+    assert (dc["low_percent"], dc["high_percent"]) == ("47.0317", "56.9683")
     assert lines["dc", "photo", "acc_u"]["reference"] == ""
     page = render_page(three, "bsce")
     assert "toy: Acc-U against bsce (Average)" in page
     assert "Mean ranks in Acc-U" in page
-    assert '<span class="spoken"> interval </span>[50.0, 54.0]' in page
+    assert '<span class="spoken"> interval </span>[47.0, 57.0]' in page
 
 
 def test_the_record_names_the_runs_behind_each_number(three: Collection) -> None:
@@ -177,7 +177,8 @@ def test_the_record_names_the_runs_behind_each_number(three: Collection) -> None
     (dataset,) = read["datasets"]
     cells = {(c["method"], c["held_out"], c["metric"]): c for c in dataset["cells"]}
     average = cells["dc", "Average", "acc_u"]
-    assert (average["mean"], average["seeds"], average["low"]) == (pytest.approx(52), 3, pytest.approx(50))
+    low = pytest.approx(52 - 4.302653 * 2 / 3**0.5)
+    assert (average["mean"], average["seeds"], average["low"]) == (pytest.approx(52), 3, low)
     assert len(average["runs"]) == 9
     photo = cells["dc", "photo", "acc_u"]["runs"]
     assert [read["runs"][path]["seed"] for path in photo] == [0, 1, 2]

@@ -1,11 +1,9 @@
 """Comparing methods over few runs: intervals, paired tests, ranks, and agreement of two tables. NumPy only."""
 
 from ltds.evaluation.significance.intervals import (
-    DRAWS,
     LEVEL,
     PairedDifference,
     SeedSummary,
-    coverage_limit,
     paired_difference,
     summary,
 )
@@ -19,9 +17,9 @@ from ltds.evaluation.significance.ranks import (
     studentized_range,
 )
 from ltds.evaluation.significance.signed_rank import holm, midranks, wilcoxon
+from ltds.evaluation.significance.student import t_bound
 
 __all__ = [
-    "DRAWS",
     "LEVEL",
     "Agreement",
     "PairedDifference",
@@ -31,7 +29,6 @@ __all__ = [
     "block_ranks",
     "chi_squared_tail",
     "cliques",
-    "coverage_limit",
     "critical_difference",
     "descending_ranks",
     "friedman",
@@ -42,5 +39,6 @@ __all__ = [
     "spearman",
     "studentized_range",
     "summary",
+    "t_bound",
     "wilcoxon",
 ]

@@ -1,24 +1,23 @@
-"""Mean and bootstrap interval over seeds, and the paired difference of two methods. NumPy only, the same each time."""
+"""Mean and interval over seeds, and the paired difference of two methods."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
-from ltds.core.rng import numpy_generator
-from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
+from ltds.evaluation.arrays import FloatArray
 from ltds.evaluation.significance.signed_rank import DIGITS, wilcoxon
+from ltds.evaluation.significance.student import t_bound
 
 LEVEL = 0.95
-DRAWS = 5_000
 
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """Mean, sample standard deviation and bootstrap interval over `n` seeds; a single seed has only a mean."""
+    """Mean, sample standard deviation and interval over `n` seeds; a single seed has only a mean."""
 
     mean: float
     sd: float | None
@@ -50,42 +49,34 @@ class PairedDifference:
 def summary(values: Sequence[float]) -> SeedSummary | None:
     """Summary of one value per seed; None without values.
 
-    The interval is a percentile bootstrap. It never leaves the range of the seeds, so it contains the true mean of
-    symmetric noise at most as often as `coverage_limit` says: with three seeds no method does much better.
+    The interval is Student's t. A bootstrap would never leave the range of the seeds, so with three of them it would
+    contain the true mean at most 75 % of the time.
     """
     x = np.asarray(values, dtype=np.float64)
     if x.size == 0:
         return None
-    if x.size == 1:
-        return SeedSummary(float(x[0]), None, None, None, 1)
-    low, high = _percentiles(x[_resamples(x.size)].mean(axis=1))
-    return SeedSummary(float(x.mean()), float(x.std(ddof=1)), low, high, x.size)
-
-
-def coverage_limit(n: int) -> float:
-    """How often an interval within the range of n values can contain the median of their source; at most LEVEL.
-
-    It misses the median when all n values lie on the same side of it, which has probability 2 (1/2)^n.
-    """
-    return min(LEVEL, 1 - 2.0 ** (1 - n)) if n > 1 else 0.0
+    spread = float(x.std(ddof=1)) if x.size > 1 else None
+    low, high = _interval(x)
+    return SeedSummary(float(x.mean()), spread, low, high, x.size)
 
 
 def paired_difference(differences: Mapping[str, Sequence[float]]) -> PairedDifference | None:
     """The difference of two methods, from held-out domain -> one difference per seed; None without pairs.
 
     The mean is the mean over domains of the domain means, so it equals the gap between two averages in a table. The
-    interval is a two-stage bootstrap: it draws domains, then seeds within each domain. Pairs of one domain are
-    correlated; drawing pairs directly would treat, say, 15 correlated pairs as independent. With one domain only
-    seeds are drawn; a single pair has no interval.
+    interval is Student's t over the domain means: it is about other domains of this kind. Pairs of one domain are
+    correlated; an interval over the pairs would treat, say, 15 correlated pairs as independent. With one domain it is
+    over its seeds, and about this domain only; a single pair has no interval.
     """
     groups = [np.asarray(values, dtype=np.float64) for values in differences.values() if len(values)]
     if not groups:
         return None
     pairs = np.concatenate(groups)
     signs = np.sign(np.round(pairs, DIGITS))
-    low, high = _percentiles(_two_stage_means(groups)) if pairs.size > 1 else (None, None)
+    means = np.array([group.mean() for group in groups])
+    low, high = _interval(means if means.size > 1 else pairs)
     return PairedDifference(
-        mean=float(np.mean([group.mean() for group in groups])),
+        mean=float(means.mean()),
         low=low,
         high=high,
         wins=int((signs > 0).sum()),
@@ -95,33 +86,9 @@ def paired_difference(differences: Mapping[str, Sequence[float]]) -> PairedDiffe
     )
 
 
-@lru_cache(maxsize=32)
-def _resamples(n: int) -> IntArray:
-    """(DRAWS, n) indices drawn with replacement; the same for every set of n values."""
-    return numpy_generator(0, "bootstrap", n).integers(0, n, (DRAWS, n))
-
-
-def _two_stage_means(groups: Sequence[FloatArray]) -> FloatArray:
-    """(DRAWS,) means over domains drawn with replacement of means over seeds drawn with replacement."""
-    sizes = tuple(group.size for group in groups)
-    table = np.zeros((len(groups), max(sizes)))
-    for row, group in zip(table, groups, strict=True):
-        row[: group.size] = group
-    places, drawn, counts = _two_stage_draws(sizes)
-    means: FloatArray = ((table.reshape(-1)[places] * drawn).sum(axis=2) / counts).mean(axis=1)
-    return means
-
-
-@lru_cache(maxsize=4)
-def _two_stage_draws(sizes: tuple[int, ...]) -> tuple[IntArray, BoolArray, IntArray]:
-    """The same for all groups of these sizes: places (DRAWS, G, most) in their table, which of them count, how many."""
-    most, of_group = max(sizes), np.array(sizes)
-    rng = numpy_generator(0, "paired bootstrap", len(sizes), most)
-    domains = rng.integers(0, len(sizes), (DRAWS, len(sizes), 1))
-    seeds = (rng.random((DRAWS, len(sizes), most)) * of_group[domains]).astype(np.int64)
-    return domains * most + seeds, np.arange(most) < of_group[domains], of_group[domains[..., 0]]
-
-
-def _percentiles(means: FloatArray) -> tuple[float, float]:
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+def _interval(values: FloatArray) -> tuple[float, float] | tuple[None, None]:
+    """Student's t interval of the mean of what the values were drawn from; none for a single value."""
+    if values.size < 2:
+        return None, None
+    half = t_bound(LEVEL, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size)
+    return float(values.mean() - half), float(values.mean() + half)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from ltds.evaluation.significance import DRAWS, LEVEL
+from ltds.evaluation.significance import LEVEL
 from ltds.reporting.answer import answer
 from ltds.reporting.collection import Collection
 from ltds.reporting.comparison import Comparison, comparisons, reference_of
@@ -30,8 +30,8 @@ def report_record(collection: Collection, reference: str | None = None) -> dict[
     return {
         "version": 1,
         "unit": "percent",
-        "interval": {"level": LEVEL, "draws": DRAWS, "cells": "percentile bootstrap over seeds",
-                     "differences": "bootstrap over held-out domains, then seeds within each"},
+        "interval": {"level": LEVEL, "cells": "Student's t over seeds",
+                     "differences": "Student's t over held-out domains; over seeds if there is one domain"},
         "images": "test images behind a number; half_width: half of the 95 % interval that chance over images allows",
         "test": "Wilcoxon signed-rank over (held-out, seed) pairs; p_holm corrects over the methods of one comparison "
                 "that share two or more seeds with the reference, and is null for the others",
