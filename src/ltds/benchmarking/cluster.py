@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import tarfile
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any
 from ltds.benchmarking.cells import GridCell
 from ltds.benchmarking.run_cell import fail, run_cell
 from ltds.core.errors import ConfigError
+from ltds.core.files import rename
 
 RETRIES = 3  # of a task whose node or process was lost
 
@@ -99,7 +99,7 @@ def _unpack(archive: bytes, path: Path) -> None:
             files.extractall(run, filter="data")
         if path.exists():  # from an earlier attempt that failed
             shutil.rmtree(path)
-        os.replace(run, path)
+        rename(run, path)
 
 
 def _ray() -> Any:

@@ -13,6 +13,7 @@ from PIL import Image
 from ltds.bestiary.kinds import NAMES
 from ltds.bestiary.pose import Variety
 from ltds.bestiary.render import DOMAINS, render
+from ltds.core.files import rename
 from ltds.core.parallel import run_chunks
 from ltds.core.progress import SILENT, Advance, Progress
 
@@ -80,5 +81,5 @@ def _draw(
         file = root / PictureFile(split, domain, kind, instance).path
         unfinished = file.with_name(f".{file.name}.{os.getpid()}.part")
         Image.fromarray(pixels).save(unfinished, "PNG")
-        os.replace(unfinished, file)
+        rename(unfinished, file)
         advance()

@@ -12,6 +12,7 @@ import re
 import secrets
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from ltds.core.errors import DataError, LtdsError, expected
+
+PATIENCE = 2.0  # seconds until an open file is an error on Windows
 
 
 @contextmanager
@@ -35,10 +38,25 @@ def atomic(path: Path, size: int | None = None) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, path)
+            rename(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def rename(source: Path, target: Path) -> None:
+    """Rename a file or folder, also onto a file that exists.
+
+    Windows refuses while another program, such as a virus scanner, has one of them open: then try for two seconds.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return os.replace(source, target)
+        except PermissionError:
+            if sys.platform != "win32" or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def require_writable(folder: Path) -> None:
@@ -150,7 +168,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         yield temporary
         if sys.platform == "win32" and path.exists():  # it replaces no folder, not even an empty one
             path.rmdir()
-        os.replace(temporary, path)
+        rename(temporary, path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

@@ -20,7 +20,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ltds.core.errors import CheckpointError
-from ltds.core.files import atomic
+from ltds.core.files import atomic, rename
 from ltds.core.tensors import packed
 
 FORMAT = 3
@@ -104,7 +104,7 @@ def _keep(file: Path, name: Path) -> None:
         os.link(file, link)
     except OSError:  # a file system without hard links keeps no previous checkpoint
         return
-    os.replace(link, name)
+    rename(link, name)
     link.unlink(missing_ok=True)  # renaming onto another name of the same file, as after a kill, does nothing
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ltds.core.errors import CheckpointError, LtdsWarning
+from ltds.core.files import rename
 from ltds.core.runs import RunDirectory
 from ltds.engine.checkpoint import TrainState, load_checkpoint
 from ltds.engine.session import Session
@@ -33,7 +33,7 @@ def restore(session: Session, run: RunDirectory) -> TrainState:
         _require_no_checkpoint_yet(session, run)
         return TrainState()
     state = _load(session, run.previous_checkpoint)
-    os.replace(run.previous_checkpoint, run.last_checkpoint)
+    rename(run.previous_checkpoint, run.last_checkpoint)
     warnings.warn(f"{problem} Continuing from the checkpoint before it, after {state.step} steps.", LtdsWarning, 2)
     return state
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ltds.core.errors import DataError, expected
+from ltds.core.files import rename
 from ltds.core.progress import SILENT, Progress
 from ltds.core.text import composed, few_quoted
 from ltds.data.build.images import MakePlan, check_images
@@ -114,7 +115,7 @@ def _link(link: Path, source: Path) -> None:
     temporary = link.with_name(f".{LINK}-{os.getpid()}.part")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(source.resolve(), target_is_directory=True)
-    os.replace(temporary, link)
+    rename(temporary, link)
 
 
 def _manifest(out: Path, plan: Plan, left_out: dict[str, str], key: dict[str, Any]) -> Manifest:
