@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import ctypes
 import errno
 import hashlib
 import io
@@ -172,6 +173,24 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def flush_disk(folder: Path) -> None:
+    """Return when everything written to the disk of this folder is safe there.
+
+    Linux can do this for one disk. `os.sync` waits for all of them, for ever if one is a share whose server is gone.
+    """
+    if not sys.platform.startswith("linux"):
+        if hasattr(os, "sync"):
+            os.sync()
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(handle):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(handle)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

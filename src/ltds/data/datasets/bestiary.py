@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ltds.bestiary.render import DOMAINS, LARGEST, RENDERER, SMALLEST
 from ltds.bestiary.sentences import describe
 from ltds.core.config import Settings
 from ltds.core.errors import expected
-from ltds.core.files import write_csv
+from ltds.core.files import flush_disk, write_csv
 from ltds.core.locks import locked
 from ltds.core.processor import cores
 from ltds.core.progress import SILENT, Progress
@@ -86,8 +85,7 @@ def _draw_all(
         progress=progress,
     )
     _write_semantics(out / "semantics")
-    if hasattr(os, "sync"):
-        os.sync()
+    flush_disk(out)
     manifest = Manifest(
         root=out,
         name="bestiary",

@@ -167,3 +167,8 @@ def test_variety_is_strict_and_frozen() -> None:
         Variety(pose=2.0)
     with pytest.raises(ValidationError):
         Variety(noise=0.1)  # type: ignore[call-arg]
+
+
+def test_no_other_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sync", None)  # it would wait for a share whose server is gone
+    build(tmp_path / "b", TINY, workers=1)
