@@ -109,12 +109,17 @@ def first_line_of(file: Path) -> str:
         return ""
 
 
-_PART = re.compile(r"\..+\.[0-9a-f]{12}\.part")
+_PART = re.compile(r"\..*\.[0-9a-f]{12}\.part")
+
+
+def cut(name: str, size: int) -> str:
+    """The beginning of a file's name, at most `size` bytes: most systems allow 255, and a letter may have four."""
+    return name.encode(errors="ignore")[:size].decode(errors="ignore")
 
 
 def _part_of(path: Path) -> Path:
     """A new name next to `path` for what is not complete yet."""
-    return path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
+    return path.with_name(f".{cut(path.name, 100)}.{secrets.token_hex(6)}.part")
 
 
 class DiskFullError(LtdsError):

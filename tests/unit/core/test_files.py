@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import shutil
 import stat
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO
 
 import pytest
 
+from ltds.core import files
 from ltds.core.files import (
     DiskFullError,
     atomic,
     atomic_folder,
+    flush_disk,
     remove_leftovers,
     write_bytes,
     write_csv,
@@ -92,3 +97,59 @@ def test_leftovers_are_parts_only(tmp_path: Path) -> None:
     (tmp_path / ".b.ba9876543210.part").mkdir()
     remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".download.part", ".kept", "kept.part"]
+
+
+class Busy:
+    """`os.replace` while a virus scanner has the file open."""
+
+    def __init__(self, times: int) -> None:
+        self.times, self.real = times, os.replace
+
+    def __call__(self, source: Path, target: Path) -> None:
+        self.times -= 1
+        if self.times >= 0:
+            raise PermissionError(13, "Access is denied")
+        self.real(source, target)
+
+
+def test_windows_waits_for_a_scanner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(os, "replace", Busy(3))
+    write_text(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == "new"
+    monkeypatch.setattr(os, "replace", Busy(10**6))
+    monkeypatch.setattr(files, "PATIENCE", 0.1)
+    with pytest.raises(PermissionError):
+        write_text(tmp_path / "a", "newer")
+    assert (tmp_path / "a").read_text() == "new"
+
+
+def test_other_systems_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "replace", Busy(1))
+    with pytest.raises(PermissionError):
+        write_text(tmp_path / "a", "new")
+
+
+@pytest.mark.parametrize("name", ["図" * 80 + ".csv", "é" * 120, "a" * 250, os.fsdecode(b"\xff\xfe")])
+def test_names_that_are_as_long_as_the_system_allows(tmp_path: Path, name: str) -> None:
+    with atomic(tmp_path / name) as file:
+        (unfinished,) = os.listdir(tmp_path)
+        file.write(b"x")
+    assert os.listdir(tmp_path) == [name]
+    (tmp_path / unfinished).touch()
+    remove_leftovers(tmp_path)
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_one_disk_is_flushed_and_what_went_wrong_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sync", None)  # it would wait for every disk of the machine
+    flush_disk(tmp_path)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name, use_errno: SimpleNamespace(syncfs=lambda handle: -1))
+    monkeypatch.setattr(ctypes, "get_errno", lambda: errno.EIO)
+    with pytest.raises(OSError, match="Input/output error"):
+        flush_disk(tmp_path)
+    synced: list[bool] = []
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(os, "sync", lambda: synced.append(True))
+    flush_disk(tmp_path)
+    assert synced == [True]
