@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.errors import CheckpointError, ConfigError
-from ltds.core.files import write_json
+from ltds.core.files import cut, write_json
 from ltds.core.locks import LockedError, locked
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import FINAL_RUN, SERIES_FILE, RunDirectory
@@ -113,10 +113,10 @@ class RunSeries:
         The folder must be locked: another command may have begun there since this one looked.
         """
         require_new(path)
-        configs = {}
+        configs: dict[str, dict[str, Any]] = {}
         for domain in domains:
-            name = "estimate-" + re.sub(r"[^\w.-]+", "_", domain)
-            while name in configs:
+            name = "estimate-" + cut(re.sub(r"[^\w.-]+", "_", domain), 100)
+            while name.casefold() in map(str.casefold, configs):  # Macs and Windows have one folder A and a
                 name += "_"
             configs[name] = _holding_out(config, domain)
         configs[FINAL_RUN] = _holding_out(config, "")

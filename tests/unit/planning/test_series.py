@@ -21,7 +21,8 @@ from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 from ltds.planning import begin
-from toy import write_dataset
+from ltds.planning.series import RunSeries
+from toy import toy_config, write_dataset
 
 SHORT = {
     "backbone.name": "tiny",
@@ -173,3 +174,13 @@ def test_an_estimate_whose_final_model_cannot_be_trained_is_refused_at_once(
     with pytest.raises(DataError, match="Mark some with the split 'test'"):  # no domain can be tested either
         series(written(data, split_ids=all_trained), estimate=estimate, held_out=held_out)
     assert not Path("r").exists()
+
+
+def test_folders_of_domains_differ_on_every_disk(data: Manifest) -> None:
+    """In more than upper and lower case, and none of their names is too long."""
+    domains = ["Rain", "rain", "RAIN", "雨" * 84, "雨" * 83 + "雪"]
+    runs = RunSeries.create(Path("s"), toy_config(data), domains, data)
+    names = list(runs.configs)
+    assert len({name.casefold() for name in names}) == len(domains) + 1
+    assert all(len(name.encode()) < 128 for name in names)
+    assert [config["data"]["held_out"] for config in runs.configs.values()] == [*domains, ""]
