@@ -16,6 +16,7 @@ import numpy as np
 from ltds.core.errors import DataError, expected
 from ltds.core.files import atomic_folder
 from ltds.core.progress import SILENT, Progress
+from ltds.core.symbolic_links import make_link, require_links
 from ltds.data.datasets.opening import open_dataset
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
@@ -43,8 +44,12 @@ def without_domain(
     smaller = _smaller(manifest, domain)
     if os.path.lexists(folder):
         raise DataError(expected(f"argument 'out' ('{folder}')", "a new folder", "one that exists", "Name another."))
+    linked = _linked_names(smaller)
+    if linked:
+        require_links(folder)
     with atomic_folder(folder) as unfinished:
-        _link_images(smaller, unfinished)
+        for name in linked:
+            make_link(unfinished / name, (manifest.root / name).resolve())
         _copy_embeddings(manifest.root / SEMANTICS, unfinished / SEMANTICS)
         replace(smaller, root=unfinished).write()
     return Manifest.read(folder)
@@ -75,14 +80,14 @@ def _smaller(manifest: Manifest, domain: str) -> Manifest:
     )
 
 
-def _link_images(manifest: Manifest, folder: Path) -> None:
-    """Links in the folder under which every path of the dataset leads to its image. Absolute paths need none."""
+def _linked_names(manifest: Manifest) -> list[str]:
+    """The names in its folder below which the images of a dataset lie. Absolute paths need no link."""
     paths = [posixpath.normpath(path) for path in manifest.paths if not os.path.isabs(path)]
-    for name in sorted({path.split("/", 1)[0] for path in paths}):
-        if name == "..":
-            rule, remedy = "below its folder", "Link the images into that folder."
-            raise DataError(expected(f"the paths of '{manifest.root}'", rule, "one with '../'", remedy))
-        (folder / name).symlink_to((manifest.root / name).resolve())
+    names = sorted({path.split("/", 1)[0] for path in paths})
+    if ".." in names:
+        rule, remedy = "below its folder", "Link the images into that folder."
+        raise DataError(expected(f"the paths of '{manifest.root}'", rule, "one with '../'", remedy))
+    return names
 
 
 def _copy_embeddings(source: Path, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 
 import ltds
 from ltds.core.errors import DataError
+from ltds.core.symbolic_links import NoLinksError
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 from ltds.engine.loop import train
+from other_disks import no_links
 from toy import DOMAINS, TRAIN, recorded, toy_config, toy_session, write_dataset, write_linked_dataset
 
 
@@ -158,3 +161,11 @@ def test_paths_outside_the_dataset_are_refused(tmp_path: Path, monkeypatch: pyte
     smaller = ltds.without_domain(absolute, "wax", out=tmp_path / "smaller")
     assert toy_config(smaller).data.root == str(tmp_path / "smaller")
     assert all(Path(path).is_file() for path in smaller.paths)
+
+
+def test_a_disk_without_links_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = write_dataset(tmp_path / "toy")
+    monkeypatch.setattr(os, "symlink", no_links)
+    with pytest.raises(NoLinksError, match=r"'.*' to be on a disk that can hold symbolic links, .*Choose another fol"):
+        ltds.without_domain(whole, "wax", out=tmp_path / "smaller")
+    assert [path.name for path in tmp_path.iterdir()] == ["toy"]

@@ -14,6 +14,7 @@ import numpy as np
 from ltds.core.errors import DataError, expected
 from ltds.core.files import rename
 from ltds.core.progress import SILENT, Progress
+from ltds.core.symbolic_links import make_link, require_links
 from ltds.core.text import composed, few_quoted
 from ltds.data.build.images import MakePlan, check_images
 from ltds.data.build.plan import Plan
@@ -49,6 +50,7 @@ def build_dataset(
         if not inside:
             _require_outside(out, source)
         _require_empty(out)
+    require_links(out)
     plan, left_out = check_images(make_plan, source, damaged, progress)
     new = _manifest(out, plan, left_out, key)
     if finished and (len(new) != len(manifest) or any(map(ne, _images(new), _images(manifest)))):
@@ -114,7 +116,7 @@ def _link(link: Path, source: Path) -> None:
     """Make `link` point to the source, atomically if it pointed elsewhere."""
     temporary = link.with_name(f".{LINK}-{os.getpid()}.part")
     temporary.unlink(missing_ok=True)
-    temporary.symlink_to(source.resolve(), target_is_directory=True)
+    make_link(temporary, source.resolve())
     rename(temporary, link)
 
 

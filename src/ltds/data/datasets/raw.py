@@ -15,6 +15,7 @@ import numpy as np
 
 from ltds.core.errors import DataError, expected
 from ltds.core.progress import SILENT, Progress
+from ltds.core.symbolic_links import ON_A_DISK_WITH_LINKS, NoLinksError
 from ltds.core.text import composed
 from ltds.data.build.dataset import LEFT_BY_BUILDS
 from ltds.data.build.images import damage
@@ -239,6 +240,9 @@ def _writable(home: Path) -> Iterator[None]:
     """Turn the system's error about the data home into a sentence."""
     try:
         yield
+    except NoLinksError as error:
+        remedy = "Set the environment variable LTDS_DATA to a folder on another disk."
+        raise DataError(expected(f"'{home}'", ON_A_DISK_WITH_LINKS, error.got, remedy)) from error
     except OSError as error:
         rule = "a folder that can be written to, for the dataset that is built from the images"
         remedy = "Set the environment variable LTDS_DATA to a folder of yours."

@@ -14,15 +14,18 @@ from PIL import Image
 
 from ltds.core.config import parse
 from ltds.core.errors import ConfigError, DataError
+from ltds.core.symbolic_links import NoLinksError
 from ltds.data.build import images
 from ltds.data.build.source import digests
 from ltds.data.build.stratify import draw_splits, split_counts
 from ltds.data.datasets import folder, lists
+from ltds.data.datasets.by_name import build_data
 from ltds.data.datasets.folder import FolderConfig
 from ltds.data.datasets.list_files import ListsConfig
 from ltds.data.decode import decoded
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
+from other_disks import no_links
 
 READ = ("path", "class", "domain", "split", "group")
 COUNTS = {"north": {"cat": 20, "dog": 5, "elk": 1}, "south": {"cat": 10, "dog": 2}}
@@ -426,3 +429,13 @@ def test_files_of_one_name_both_count(tmp_path: Path) -> None:
     assert list(found) == ["train.txt", "train.txt (2)", "train.txt (3)"]
     assert found["train.txt"] == found["train.txt (3)"] != found["train.txt (2)"]
     assert digests([tmp_path / "gone.txt"]) == {}
+
+
+def test_a_disk_without_links_is_named_before_images_are_read(
+    wards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "symlink", no_links)
+    monkeypatch.setattr(images, "check_images", None)
+    with pytest.raises(NoLinksError, match=r"symbolic links, .* but got 'Operation not permitted'\. Choose another fo"):
+        build_data("folder", out=tmp_path / "new" / "d", source=wards)
+    assert [path.name for path in tmp_path.iterdir()] == ["wards"]
