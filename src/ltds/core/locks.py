@@ -29,7 +29,9 @@ else:
     import fcntl
 
 NAME = ".lock"
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # what file systems without locks say
+# What file systems without locks say.
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+GONE = {errno.ENOENT, errno.ESTALE}  # ESTALE: NFS, of a file that is open here and was removed on another machine
 BYTE = 2**30  # the byte that is locked on Windows, where others could not read it: far behind the end of the file
 POLL_SECONDS = 0.1
 
@@ -79,20 +81,19 @@ def _lock(folder: Path, wait: bool) -> int:
             if _is_no_folder(folder):
                 raise
             continue  # it was there when it was to be made, and removed when Python looked what it is
-        try:
+        with _removal_suppressed():  # by whoever held the lock before, together with the empty folder
             handle = _open(folder / NAME)
-        except FileNotFoundError:  # whoever held the lock has just removed the empty folder
-            continue
-        try:
-            if not acquire(handle, wait):
-                raise LockedError(str(folder))
-            if _is(folder / NAME, handle):
-                _warn_of_local_locks(folder)
-                return handle
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # locked, but removed meanwhile
+            try:
+                links = os.fstat(handle).st_nlink
+                if not acquire(handle, wait):
+                    raise LockedError(str(folder))
+                if _is(folder / NAME, handle) and os.fstat(handle).st_nlink >= links:
+                    _warn_of_local_locks(folder)
+                    return handle
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)  # locked, but removed meanwhile
 
 
 def _is_no_folder(path: Path) -> bool:
@@ -111,10 +112,18 @@ def _open(file: Path) -> int:
 
 
 def _is(file: Path, handle: int) -> bool:
-    try:
+    with _removal_suppressed():
         return os.path.samestat(os.fstat(handle), os.stat(file))
-    except FileNotFoundError:
-        return False
+    return False
+
+
+@contextmanager
+def _removal_suppressed() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
 
 
 def _release(folder: Path, handle: int) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import runpy
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -202,3 +204,47 @@ def test_an_open_file_is_locked_until_it_is_closed(tmp_path: Path) -> None:
         assert not acquire(second.fileno(), wait=False)
         first.close()
         assert acquire(second.fileno(), wait=False)
+
+
+@pytest.mark.parametrize("call", ["open", "flock", "fstat"])
+def test_a_lock_file_that_nfs_calls_stale_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """So it is called where another machine has removed it, when it released the lock."""
+    module = locks.fcntl if call == "flock" else os
+    real, calls = getattr(module, call), []
+
+    def stale_at_first(*given: Any) -> Any:
+        calls.append(given)
+        if len(calls) > 1:
+            return real(*given)
+        (tmp_path / ".lock").unlink(missing_ok=True)
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr(module, call, stale_at_first)
+    with locked(tmp_path, wait=True):
+        assert (tmp_path / ".lock").is_file()
+    assert len(calls) > 1
+
+
+def test_a_lock_file_that_was_removed_is_made_again_although_nfs_remembers_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[Path] = []
+
+    def removed_on_the_server(handle: int, wait: bool) -> bool:
+        if not removed:
+            removed.append(tmp_path / ".lock")
+            removed[0].unlink()
+        return True
+
+    monkeypatch.setattr(locks, "acquire", removed_on_the_server)
+    monkeypatch.setattr(locks, "_is", lambda file, handle: True)
+    with locked(tmp_path):
+        assert (tmp_path / ".lock").is_file()
+
+
+def test_what_a_mac_says_where_there_are_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errno, "ENOTSUP", 45)
+    monkeypatch.setattr(errno, "EOPNOTSUPP", 102)
+    assert {45, 102} <= set(runpy.run_path(locks.__file__)["NO_LOCKS"])
