@@ -102,8 +102,8 @@ def _keep(file: Path, name: Path) -> None:
     link.unlink(missing_ok=True)
     try:
         os.link(file, link)
-    except OSError:  # a file system without hard links keeps no previous checkpoint
-        return
+    except OSError:  # no hard links on this disk: until the new file is there, the old one has only its second name
+        link = file
     rename(link, name)
     link.unlink(missing_ok=True)  # renaming onto another name of the same file, as after a kill, does nothing
 
