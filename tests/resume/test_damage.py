@@ -10,17 +10,20 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from command_line import PROGRAM
 from ltds.core.errors import CheckpointError, LtdsWarning
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
+from ltds.engine import checkpoint
 from ltds.engine.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.start import resume_run
 from ltds.reporting.journal_file import read_journal
+from other_disks import no_links
 from resuming import assert_same_outcome
 from toy import recorded, toy_session, write_dataset
 
@@ -225,3 +228,49 @@ def test_the_command_line_says_that_it_fell_back(toy: Manifest, tmp_path: Path) 
     assert "ltds: Expected" in done.stderr
     assert "Continuing from the checkpoint before it, after 2 steps." in done.stderr
     assert "LtdsWarning" not in done.stderr
+
+
+def test_without_hard_links_the_old_checkpoint_is_kept_too(
+    toy: Manifest, tmp_path: Path, straight: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", no_links)
+    run = stopped(toy, tmp_path / "run", 4)
+    run.last_checkpoint.unlink()
+    with pytest.warns(LtdsWarning, match="Continuing from the checkpoint before it, after 2 steps"):
+        resume_run(run)
+    assert_same_outcome(straight, run)
+
+
+def test_without_hard_links_a_kill_between_the_two_renames_loses_no_step(
+    toy: Manifest, tmp_path: Path, straight: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = checkpoint.rename
+
+    def killed(source: Path, target: Path) -> None:
+        real(source, target)
+        if target.name == "previous.safetensors":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(checkpoint, "rename", killed)
+    with pytest.raises(KeyboardInterrupt):  # where it would have written its second checkpoint
+        stopped(toy, tmp_path / "run", 4)
+    monkeypatch.undo()
+    run = RunDirectory(tmp_path / "run")
+    assert not run.last_checkpoint.exists()
+    with pytest.warns(LtdsWarning, match="is missing. Continuing from the checkpoint before it, after 2 steps"):
+        resume_run(run)
+    assert_same_outcome(straight, run)
+
+
+def test_a_checkpoint_that_was_read_may_be_replaced_or_cut(toy: Manifest, tmp_path: Path) -> None:
+    """Windows replaces no file that is mapped into memory, and Linux kills who reads a mapped file that was cut."""
+    adamw = {"optimizer": {"name": "adamw"}, "averaging": {"name": "swad"}}
+    run = stopped(toy, tmp_path / "run", 4, **adamw)
+    session, average = toy_session(toy, **adamw), dict[str, Tensor]()
+    load_checkpoint(run.last_checkpoint, session.method, session.optimizer, average=average)
+    steps = [state["step"] for state in session.optimizer.state.values()]
+    if Path("/proc/self/maps").exists():
+        assert str(run.path) not in Path("/proc/self/maps").read_text()
+    os.truncate(run.last_checkpoint, 0)
+    assert {float(step) for step in steps} == {4.0}

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from ltds.core.errors import CheckpointError
@@ -206,12 +206,13 @@ def _misfit(file: Path) -> CheckpointError:
 
 def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
-        with safe_open(file, framework="pt") as archive:
-            header = json.loads((archive.metadata() or {}).get("ltds", "{}"))
-            tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118 (not a dict)
+        content = file.read_bytes()  # no memory map (see data/read_at.py), which tensors would keep open
+        tensors = load(content)
+        metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__") or {}
+        header = json.loads(metadata.get("ltds", "{}"))
         if not isinstance(header, dict):
             raise ValueError(f"metadata of type {type(header).__name__}")
-    except (OSError, SafetensorError, ValueError, RecursionError) as error:
+    except (OSError, SafetensorError, ValueError, LookupError, RecursionError) as error:
         raise CheckpointError(
             f"Expected '{file}' to be a checkpoint of ltds, but it could not be read: {error}. "
             "If the run has no other checkpoint, train it again in another folder."
