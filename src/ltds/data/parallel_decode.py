@@ -68,5 +68,5 @@ def decode_in_parallel(jobs: Sequence[DecodeJob], workers: int, advance: Advance
 
 
 def _flush(file: str) -> None:
-    with open(file, "rb") as stream:
+    with open(file, "r+b") as stream:  # Windows and some network disks flush no file that is open for reading only
         os.fsync(stream.fileno())

@@ -27,6 +27,7 @@ from ltds.data import parallel_decode
 from ltds.data.cache import ImageCache, image_files_state
 from ltds.data.decode import decode
 from ltds.data.manifest import Manifest
+from other_disks import fsync_of_writers
 
 Dataset = Callable[..., Manifest]
 
@@ -413,3 +414,11 @@ def test_images_stay_in_memory_as_far_as_there_is_room(dataset: Dataset, monkeyp
     assert once[1] is not twice[1]
     assert np.array_equal(once[1], twice[1])
     assert np.array_equal(once[1], first[1])
+
+
+def test_pixels_are_flushed_on_windows_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", fsync_of_writers)
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    jobs = [parallel_decode.DecodeJob([str(tmp_path / "a.png")], 8, str(tmp_path / "pixels"))]
+    (done,) = parallel_decode.decode_in_parallel(jobs, 1, lambda amount=1, note="": None)
+    assert done.shapes == [(8, 8)]
