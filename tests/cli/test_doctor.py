@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 import ltds
 from command_line import Command
-from ltds.cli.doctor import doctor
+from ltds.cli.doctor import _places, doctor
 from ltds.core.installation import Extra, extras, installed_version
 from ltds.core.processor import cores, processor_name
 from other_device import OtherTensor, other_device
@@ -112,3 +113,17 @@ def test_a_gpu_that_computes_wrong_or_fails_is_named(
         with other_device():
             doctor()
         assert says in capsys.readouterr().out
+
+
+def test_someone_without_a_home(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with `docker run -u 12345`."""
+
+    def nobody(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    for chosen in ("", "/models"):
+        monkeypatch.setenv("HF_HOME", chosen) if chosen else monkeypatch.delenv("HF_HOME", raising=False)
+        (encoders,) = (line for line in _places() if line.startswith("text encoders"))
+        assert encoders == f"text encoders: {chosen or '~/.cache/huggingface'} (not there; HF_HOME)"

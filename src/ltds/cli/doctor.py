@@ -117,7 +117,7 @@ def _places() -> Iterator[str]:
     chosen = "LTDS_DATA" if "LTDS_DATA" in os.environ else "set LTDS_DATA for another place"
     yield f"datasets that are built: {home.resolve()} ({datasets} there; {chosen})"
     yield "decoded images and outputs of frozen networks: .cache in the folder of each dataset; may be deleted"
-    hub = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
+    hub = Path(os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface")))  # "~" where nobody has a home
     yield f"text encoders: {hub} ({'there' if hub.is_dir() else 'not there'}; HF_HOME)"
     yield f"runs: {Path('runs').resolve()}, unless --out says otherwise"
     yield f"free disk space here: {shutil.disk_usage('.').free / GB:.0f} GB"
