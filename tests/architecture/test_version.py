@@ -27,3 +27,12 @@ def test_the_changelog_is_sorted_into_its_parts() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     parts = re.findall(r"(?m)^### (.*)$", text.partition("\n## ")[2].partition("\n## ")[0])
     assert parts == ["Added", "Changed", "Fixed", "Numerics"]
+
+
+def test_the_same_python_is_asked_for_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+    for name in ("README.md", "docs/quickstart.md", "Makefile"):
+        assert set(re.findall(r"Python ([\d.]+) or newer", (ROOT / name).read_text(encoding="utf-8"))) == {oldest}, name
+    checked = ", ".join(oldest.split("."))
+    assert f"sys.version_info < ({checked})" in (ROOT / "Makefile").read_text(encoding="utf-8")
