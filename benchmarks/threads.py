@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.files import write_json
-from ltds.core.processor import WAIT_POLICY, cores, retain_memory, set_wait_policy
+from ltds.core.processor import WAIT_POLICY, cores, retain_memory, set_environment
 
 KINDS = {"wait": ("torch", "ltds"), "memory": ("malloc as it comes", "retained")}
 
@@ -34,7 +34,7 @@ KINDS = {"wait": ("torch", "ltds"), "memory": ("malloc as it comes", "retained")
 def serve(kind: str, words: argparse.Namespace) -> None:
     """The side of a process: a stretch of steps for each line that comes, answered with its times."""
     if kind != "torch":
-        set_wait_policy()
+        set_environment()
     if kind not in ("torch", "malloc as it comes"):
         retain_memory()
     from step import CLOCKS, make

@@ -96,7 +96,7 @@ __all__ = ["__version__", *_MODULES]
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'ltds' has no attribute '{name}'")
-    importlib.import_module("ltds.core.processor").set_wait_policy()  # before torch is loaded
+    importlib.import_module("ltds.core.processor").set_environment()  # before torch is loaded
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 

@@ -21,6 +21,8 @@ THREADS_CHOSEN = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # how users say it, als
 # 100,000 are about a millisecond; LLVM's and Intel's, in torch for other systems, count whole milliseconds.
 WAIT_POLICY = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "2000", "KMP_BLOCKTIME": "0"}
 
+MPS_FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
+
 # Parameters of mallopt, from glibc's malloc.h: freed memory stays with the process, so that the tensors of the next
 # step need no new pages. The values are those of benchmarks/step.py.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
@@ -54,14 +56,22 @@ def processor_name() -> str:
 
 def prepare_process() -> None:
     """Set how this process and those it starts wait and keep memory; to be called before torch is imported."""
-    set_wait_policy()
+    set_environment()
     retain_memory()
 
 
-def set_wait_policy() -> None:
-    """Let waiting threads sleep soon, unless the user chose a policy; OpenMP reads it when torch is imported."""
-    if "torch" not in sys.modules and not any(name in os.environ for name in WAIT_POLICY):
+def set_environment() -> None:
+    """What torch and OpenMP read when they are imported, unless the user chose otherwise.
+
+    Waiting threads sleep soon. What torch does not have for Apple's GPUs (depending on its version, the derivative of
+    `torch.cdist`, for example) is computed on the CPU instead of being an error.
+    """
+    if "torch" in sys.modules:
+        return
+    if not any(name in os.environ for name in WAIT_POLICY):
         os.environ.update(WAIT_POLICY)
+    if sys.platform == "darwin":
+        os.environ.setdefault(MPS_FALLBACK, "1")
 
 
 def retain_memory() -> bool:

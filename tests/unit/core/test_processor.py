@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ltds.core import processor
-from ltds.core.processor import THREADS_CHOSEN, WAIT_POLICY, chosen_threads, cores, retain_memory
+from ltds.core.processor import MPS_FALLBACK, THREADS_CHOSEN, WAIT_POLICY, chosen_threads, cores, retain_memory
 
 CODE = """
 import os, sys
@@ -140,3 +140,11 @@ def test_the_name_of_the_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(processor, "CPU_INFO", tmp_path / "none")
     monkeypatch.setattr("platform.processor", lambda: "arm")
     assert processor.processor_name() == "arm"
+
+
+@pytest.mark.parametrize(("given", "printed"), [({}, "1"), ({MPS_FALLBACK: "0"}, "0")])
+def test_what_apples_gpus_lack_is_computed_on_the_cpu(given: dict[str, str], printed: str) -> None:
+    code = f"import sys; sys.platform = 'darwin'\n{CODE}\nprint(os.environ.get('{MPS_FALLBACK}'))"
+    environment = {name: value for name, value in os.environ.items() if name != MPS_FALLBACK} | given
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == printed
