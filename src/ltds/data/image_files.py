@@ -12,7 +12,7 @@ SUFFIXES = frozenset(  # of the formats that data/decode.py reads; a file that t
         *(".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".j2k", ".j2c", ".jpc", ".jpf", ".jpx", ".avif", ".heic", ".heif"),
     }
 )
-FileId = tuple[int, int]
+FileId = tuple[int, int] | str
 
 
 def is_missing(path: str | Path, *, links: bool = True) -> bool:
@@ -52,7 +52,7 @@ def folders_in(folder: Path) -> list[str]:
 def file_id(path: Path) -> FileId:
     """What tells a file or folder from all others, whatever link leads to it."""
     status = os.stat(path)
-    return status.st_dev, status.st_ino
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(path)  # 0: some network disks
 
 
 def images_below(

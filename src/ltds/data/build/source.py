@@ -59,13 +59,18 @@ def relative_to(root: Path) -> Callable[[str], str | None]:
 
     def relative_path(path: str) -> str | None:
         if not os.path.isabs(path):
-            plain = os.path.normpath(path)  # ./a.png is a.png
+            plain = _normal(path)  # ./a.png is a.png
             return None if plain.split("/")[0] == ".." else plain
         folder, name = os.path.split(path)
         relative = below(folder)
-        return None if relative is None else os.path.normpath(os.path.join(relative, name))
+        return None if relative is None else _normal(os.path.join(relative, name))
 
     return relative_path
+
+
+def _normal(path: str) -> str:
+    """The path without '.' and inner '..', with / on all systems, as manifests have it."""
+    return os.path.normpath(path).replace(os.sep, "/")
 
 
 def require_files(root: Path, names: Iterable[str], what: str, where: str, *, links: bool = False) -> None:

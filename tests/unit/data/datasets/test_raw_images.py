@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ntpath
 import os
 import pickle
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image, features
 
 from ltds.core.errors import DataError
+from ltds.data import image_files
+from ltds.data.build import source as build_source
 from ltds.data.build.stratify import split_counts
 from ltds.data.datasets import folder, lists, raw
 from ltds.data.datasets.folder import make_plan
@@ -23,6 +27,7 @@ from ltds.data.decode import FORMATS, decode
 from ltds.data.image_files import SUFFIXES, images_below
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
+from other_disks import no_links, stat_without_numbers
 
 
 def write(root: Path, *files: str) -> Path:
@@ -481,3 +486,27 @@ def test_a_data_home_that_is_a_file(photos: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("LTDS_DATA", str(photos.parent / "file"))
     with pytest.raises(DataError, match="LTDS_DATA"):
         open_or_build(photos)
+
+
+def test_a_data_home_without_links_is_named(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "symlink", no_links)
+    with pytest.raises(
+        DataError, match=r"'data' to be on a disk that can hold symbolic .* LTDS_DATA to a folder on an"
+    ):
+        open_or_build(photos)
+
+
+def test_disks_without_inode_numbers(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (photos / "north" / "loop").symlink_to(photos)
+    found = list(images_below(photos))
+    assert len(found) == 15
+    monkeypatch.setattr(image_files.os, "stat", stat_without_numbers)
+    assert list(images_below(photos)) == found
+
+
+def test_paths_of_windows_are_written_with_slashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_source, "os", SimpleNamespace(path=ntpath, sep="\\"))
+    relative_path = build_source.relative_to(tmp_path)
+    assert relative_path("north/./cat/1.png") == "north/cat/1.png"
+    assert relative_path("north\\cat\\1.png") == "north/cat/1.png"
+    assert relative_path("../cat/1.png") is None
