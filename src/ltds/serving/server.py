@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import socket
 import socketserver
 import threading
@@ -32,6 +33,8 @@ class PredictionServer(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    allow_reuse_address = os.name == "posix"  # on Windows a second server would get the same port
+    allow_reuse_port = False
 
     def __init__(self, address: tuple[str, int], answerer: Answerer, limits: ServeLimits, names: Iterable[str]) -> None:
         self.answerer, self.limits, self.names = answerer, limits, frozenset(names)

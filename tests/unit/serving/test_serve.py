@@ -6,12 +6,14 @@ import base64
 import io
 import json
 import math
+import os
 import re
 import socket
 import struct
 import threading
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ import ltds
 from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
+from ltds.serving import server as server_module
 from ltds.serving.hosts import is_allowed, is_loopback, is_same_origin
 from ltds.serving.limits import ServeLimits, limits_of
 from ltds.serving.server import PredictionServer, make_server, serve
@@ -362,3 +365,15 @@ def test_a_visitor_for_whom_no_thread_starts_takes_no_place(model: ltds.Model, m
         for _ in range(40):
             with pytest.raises(RuntimeError, match="new thread"):
                 server.process_request(None, ("127.0.0.1", 1))
+
+
+@pytest.mark.parametrize(("system", "shared"), [("posix", True), ("nt", False)])
+def test_two_servers_never_have_one_port(monkeypatch: pytest.MonkeyPatch, system: str, shared: bool) -> None:
+    """On Windows the option that lets a server start again at once also lets a second one take the port."""
+    code = compile(Path(server_module.__file__).read_text(encoding="utf-8"), server_module.__file__, "exec")
+    names: dict[str, Any] = {"__name__": "server_there"}
+    monkeypatch.setattr(os, "name", system)
+    exec(code, names)
+    monkeypatch.undo()
+    assert names["PredictionServer"].allow_reuse_address == shared
+    assert not names["PredictionServer"].allow_reuse_port
