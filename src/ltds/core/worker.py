@@ -12,10 +12,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import IO, Any
 
 from ltds.core.progress import Advance
+
+if sys.platform == "win32":
+    import _winapi
 
 Message = tuple[str, Any]  # ("progress", (amount, note)), ("result", value) or ("error", (exception, traceback))
 PR_SET_PDEATHSIG = 1  # from linux/prctl.h
@@ -26,8 +30,11 @@ REPORT_SECONDS = 0.1  # at most ten progress messages a second
 def exit_with_parent(parent: int) -> None:
     """End this process when the process `parent`, which started it, has ended, however that one ended.
 
-    Linux kills it at once, even in the middle of C code. Elsewhere a thread looks twice a second.
+    Linux kills it at once, even in the middle of C code. Elsewhere a thread waits for it, or looks twice a second.
     """
+    if sys.platform == "win32":  # where getppid() may be python.exe of a virtual environment, which starts the real one
+        threading.Thread(target=_wait_on_windows, args=(parent,), daemon=True).start()
+        return
     if not _killed_by_linux():
         threading.Thread(target=_wait_for_end_of, args=(parent,), daemon=True).start()
     if os.getppid() != parent:  # it ended before this process could ask for the signal
@@ -48,6 +55,14 @@ def _wait_for_end_of(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(POLL_SECONDS)
     os._exit(1)
+
+
+def _wait_on_windows(parent: int) -> None:
+    if sys.platform == "win32":
+        with suppress(OSError):  # it has ended already
+            process = _winapi.OpenProcess(_winapi.SYNCHRONIZE, False, parent)
+            _winapi.WaitForSingleObject(process, _winapi.INFINITE)
+        os._exit(1)
 
 
 def run_worker(parent: int) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from ltds.core.parallel import end_processes, start_python
 STORE = "store"
 PATIENCE = 5.0  # seconds in which a rank may end by itself
 TAIL = 600  # characters of what a rank printed before it ended
-LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+LOOPBACKS = {"lo", "lo0"}  # the loopback device as Linux and macOS call it; on Windows gloo does without its name
 CODE = "import sys; sys.path[:] = sys.argv[5:]; from ltds.engine import follow; follow.run_follower(*sys.argv[1:5])"
 
 
@@ -77,7 +77,9 @@ def _how(code: int) -> str:
 def _local_network() -> Iterator[None]:
     """Let gloo connect ranks of one machine through its loopback device, whatever its name resolves to."""
     before = os.environ.get("GLOO_SOCKET_IFNAME")
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
+    for _, device in socket.if_nameindex():
+        if device in LOOPBACKS:
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", device)
     try:
         yield
     finally:

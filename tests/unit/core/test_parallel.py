@@ -169,3 +169,27 @@ def test_without_help_of_linux_a_worker_still_notices(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     assert until(lambda: not alive(child), 5.0)
+
+
+def test_a_worker_on_windows_waits_for_the_one_that_started_it() -> None:
+    """Not for its parent, which is the python.exe of a virtual environment."""
+    code = """
+import importlib, os, sys, threading, time
+from types import SimpleNamespace
+from ltds.core import worker
+ended = threading.Event()
+def wait(process, milliseconds):
+    assert process == 12345
+    ended.wait()
+api = SimpleNamespace(SYNCHRONIZE=1, INFINITE=-1, OpenProcess=lambda access, inherit, number: number)
+api.WaitForSingleObject = wait
+sys.modules["_winapi"] = api
+sys.platform = "win32"
+importlib.reload(worker)
+worker.exit_with_parent(12345)
+print("runs", flush=True)
+ended.set()
+time.sleep(60)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (done.stdout.strip(), done.returncode) == ("runs", 1), done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ import ltds
 from ltds.core.errors import TrainingError
 from ltds.core.processor import THREADS_CHOSEN
 from ltds.data.manifest import Manifest
-from ltds.engine import follow, team
+from ltds.engine import follow, followers, team
 from ltds.engine.followers import Followers
 from toy import toy_config
 
@@ -80,3 +82,16 @@ def test_the_threads_of_a_run_are_not_those_of_the_next(
         assert computed_with == [(2, 3), (3, 3)], "in the run, and after it"
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("devices", "chosen"), [(["lo", "eth0"], "lo"), (["en0", "lo0"], "lo0"), (["ethernet_0", "loopback_0"], None)]
+)
+def test_the_loopback_device_is_named_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, devices: list[str], chosen: str | None
+) -> None:
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    monkeypatch.setattr(socket, "if_nameindex", lambda: list(enumerate(devices, 1)))
+    with followers._local_network():
+        assert os.environ.get("GLOO_SOCKET_IFNAME") == chosen
+    assert "GLOO_SOCKET_IFNAME" not in os.environ
