@@ -6,14 +6,15 @@ import gc
 import pickle
 import subprocess
 import sys
+import threading
 import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import wait
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, Any
 
 from ltds.benchmarking.cells import GridCell
@@ -22,7 +23,7 @@ from ltds.core.parallel import end_processes, start_worker, worker_error
 from ltds.core.processor import chosen_threads, cores, retain_memory
 from ltds.core.progress import Advance
 from ltds.core.runs import RunDirectory
-from ltds.core.worker import send
+from ltds.core.worker import Message, send
 
 RETRIES = 2  # of a cell whose process was killed or ran out of memory, and so recorded no error
 PATIENCE = 5.0
@@ -38,22 +39,33 @@ class _Assignment:
     crashes: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _CellProcess:
     """A process that trains the cells that it is sent and answers each when it has ended."""
 
     process: subprocess.Popen[bytes]
     requests: IO[bytes]
-    answers: IO[bytes]
 
     @classmethod
-    def start(cls, threads: int) -> _CellProcess:
+    def start(cls, threads: int, answers: Answers) -> _CellProcess:
         process = start_worker()
         assert process.stdin is not None
         assert process.stdout is not None
-        worker = cls(process, process.stdin, process.stdout)
+        worker = cls(process, process.stdin)
         worker._send((partial(_train, threads=threads), partial(_set_up, sys.argv)))
+        threading.Thread(target=worker._listen, args=(process.stdout, answers), daemon=True).start()
         return worker
+
+    def _listen(self, stream: IO[bytes], answers: Answers) -> None:
+        """Pass on what it answers, and that it has itself ended. In a thread: Windows cannot wait for several pipes."""
+        with stream:
+            try:
+                while True:
+                    answers.put((self, pickle.load(stream)))
+            except (OSError, EOFError, pickle.UnpicklingError):
+                answers.put((self, ENDED))
+            except Exception as error:  # of an exception's own code
+                answers.put((self, ("error", (error, ""))))
 
     def train(self, cell: GridCell) -> None:
         first_phase = None if cell.first_phase is None else cell.first_phase.path
@@ -63,16 +75,6 @@ class _CellProcess:
         with suppress(OSError):  # a process that has just ended: the loop notices that by itself
             send(self.requests, message)
 
-    def answered(self) -> bool:
-        """Whether it has ended its cell; False: it has itself ended."""
-        try:
-            kind, value = pickle.load(self.answers)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return False
-        if kind == "error":  # the cell's own errors are recorded, not raised: this one ends all cells
-            raise worker_error(*value)
-        return True
-
     def stop(self, patience: float = 0.0) -> None:
         """`patience`: seconds that it may take to end by itself, which keeps its exit code."""
         with suppress(subprocess.TimeoutExpired):
@@ -81,9 +83,12 @@ class _CellProcess:
         self.close()
 
     def close(self) -> None:
-        for stream in (self.requests, self.answers):
-            with suppress(OSError):  # what was to be sent to a process that has ended
-                stream.close()
+        with suppress(OSError):  # what was to be sent to a process that has ended
+            self.requests.close()
+
+
+Answers = SimpleQueue[tuple[_CellProcess, Message]]
+ENDED: Message = ("ended", None)  # the process, instead of its cell
 
 
 class LocalExecutor:
@@ -100,29 +105,33 @@ class LocalExecutor:
         """Yield each cell when it has ended, done or failed. Closing early ends the processes; checkpoints stay."""
         waiting = deque(_Assignment(cell) for cell in cells)
         idle: list[_CellProcess] = []
-        busy: dict[int, tuple[_CellProcess, _Assignment]] = {}  # by the file descriptor of its answers
+        busy: dict[_CellProcess, _Assignment] = {}
+        answers: Answers = SimpleQueue()
         try:
             while waiting or busy:
                 while waiting and len(busy) < self.jobs:
-                    worker = idle.pop() if idle else _CellProcess.start(self.threads)
-                    assignment = waiting.popleft()
-                    busy[worker.answers.fileno()] = worker, assignment
-                    worker.train(assignment.cell)
-                for descriptor in wait(list(busy)):
-                    assert isinstance(descriptor, int)
-                    worker, assignment = busy[descriptor]
-                    alive = worker.answered()
-                    del busy[descriptor]
-                    if alive and assignment.cell.run.failure() is None:
-                        idle.append(worker)
-                    else:  # after an error a fresh process is safer: memory, libraries, devices
-                        worker.stop(0.0 if alive else PATIENCE)
-                    if alive or _has_ended(assignment, worker.process.returncode):
-                        yield assignment.cell
-                    else:
-                        waiting.appendleft(_Assignment(assignment.cell, assignment.crashes + 1))
+                    worker = idle.pop() if idle else _CellProcess.start(self.threads, answers)
+                    busy[worker] = waiting.popleft()
+                    worker.train(busy[worker].cell)
+                worker, (kind, value) = answers.get()
+                if worker in idle:  # its process has ended
+                    idle.remove(worker)
+                    worker.stop()
+                if worker not in busy:
+                    continue
+                if kind == "error":  # the cell's own errors are recorded, not raised: this one ends all cells
+                    raise worker_error(*value)
+                assignment, alive = busy.pop(worker), kind != "ended"
+                if alive and assignment.cell.run.failure() is None:
+                    idle.append(worker)
+                else:  # after an error a fresh process is safer: memory, libraries, devices
+                    worker.stop(0.0 if alive else PATIENCE)
+                if alive or _has_ended(assignment, worker.process.returncode):
+                    yield assignment.cell
+                else:
+                    waiting.appendleft(_Assignment(assignment.cell, assignment.crashes + 1))
         finally:
-            left = [*idle, *(worker for worker, _ in busy.values())]
+            left = [*idle, *busy]
             end_processes([worker.process for worker in left], PATIENCE)
             for worker in left:
                 worker.close()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +23,7 @@ from ltds.engine.loop import train
 from ltds.engine.start import record, resume_run
 
 METHODS = """
-import os, pathlib
+import os, pathlib, time
 from ltds.methods.agg import Agg
 
 class Noted(Agg):
@@ -34,6 +37,17 @@ class Dying(Agg):
     "Ends its process at its second step."
     def loss(self, batch, clock):
         if clock.step == 1:
+            os._exit(3)
+        return super().loss(batch, clock)
+
+class DyingOnce(Agg):
+    "Waits for a file, then ends its process, but only once."
+    def loss(self, batch, clock):
+        folder = pathlib.Path(__file__).parent
+        while not (folder / "go").exists():
+            time.sleep(0.02)
+        if not (folder / "died").exists():
+            (folder / "died").touch()
             os._exit(3)
         return super().loss(batch, clock)
 """
@@ -74,6 +88,29 @@ def test_a_process_that_dies_costs_only_its_cell(toy: Manifest, folder: Path, mo
     failure = dying.failure()
     assert failure is not None
     assert failure["error"].startswith("The process ended with exit code 3, 2 times.")
+
+
+def test_several_processes_are_waited_for_on_windows_too(
+    toy: Manifest, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sockets_only() -> None:
+        raise OSError("[WinError 10038] An operation was attempted on something that is not a socket")
+
+    monkeypatch.setattr("multiprocessing.connection._WaitSelector", sockets_only)
+    cells = cells_of(grid(toy, ("Noted",), (0, 1)), folder, lambda _: toy)
+    assert {cell.run.path for cell in LocalExecutor(2).submit(cells)} == {cell.run.path for cell in cells}
+    assert all(cell.run.done for cell in cells)
+
+
+def test_a_process_that_dies_without_a_cell_gets_no_other(toy: Manifest, folder: Path) -> None:
+    cells = cells_of(grid(toy, ("Noted", "DyingOnce"), (0,)), folder, lambda _: toy)
+    ended = LocalExecutor(2).submit(cells)
+    assert next(ended) is cells[0]
+    os.kill(int((folder / "processes.txt").read_text().split()[0]), signal.SIGKILL)
+    time.sleep(0.5)  # in which its end is noticed
+    (folder / "go").touch()
+    assert list(ended) == [cells[1]]
+    assert all(cell.run.done for cell in cells)
 
 
 def test_cells_share_the_cores_unless_the_settings_say_how_many_threads(toy: Manifest, folder: Path) -> None:

@@ -130,7 +130,11 @@ def test_other_systems_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         write_text(tmp_path / "a", "new")
 
 
-@pytest.mark.parametrize("name", ["図" * 80 + ".csv", "é" * 120, "a" * 250, os.fsdecode(b"\xff\xfe")])
+@pytest.mark.parametrize(
+    "name",
+    ["図" * 80 + ".csv", "é" * 120, "a" * 250, os.fsdecode(b"\xff\xfe")],
+    ids=["Chinese", "accents", "plain", "no text"],
+)
 def test_names_that_are_as_long_as_the_system_allows(tmp_path: Path, name: str) -> None:
     with atomic(tmp_path / name) as file:
         (unfinished,) = os.listdir(tmp_path)
