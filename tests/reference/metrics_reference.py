@@ -208,8 +208,31 @@ def summary(logits, labels, domains, val_logits, val_labels, val_domains, counts
             "oscr": oscr(known_scores, [right[i] for i in known_here], open_scores),
         }
 
+    def answers(chosen):
+        """The answers of the model as it is used: (label, "unknown" or a class); none without a threshold."""
+        given = [] if threshold is None else [(labels[i], known_answer(logits[i])) for i in chosen]
+        return [(label, "unknown" if score < threshold else best) for label, (best, score) in given]
+
+    def answer_shares(chosen):
+        of_known = [(label, answer) for label, answer in answers(chosen) if label not in opened]
+        return {
+            "known_called_unknown": share(answer == "unknown" for _, answer in of_known),
+            "named_right": share(answer == label for label, answer in of_known),
+            "open_called_unknown": share(answer == "unknown" for label, answer in answers(chosen) if label in opened),
+        }
+
+    def shares_by_shot():
+        for name, lowest, highest in (("many", 101, math.inf), ("medium", 20, 100), ("few", 1, 19)):
+            group = [c for c in columns if lowest <= trained[c] <= highest]
+            of_class = [answer_shares([i for i in n if labels[i] == c]) for c in group]
+            for key in ("known_called_unknown", "named_right"):
+                yield f"{key}_{name}", average(shares[key] for shares in of_class)
+
     overall, unseen = open_numbers(list(n)), open_numbers([i for i in n if domains[i] == held_out])
     return {
+        **answer_shares(n),
+        **{f"{key}_u": value for key, value in answer_shares([i for i in n if domains[i] == held_out]).items()},
+        **dict(shares_by_shot()),
         "acc_u": share(right[i] for i in known if domains[i] == held_out),
         "acc": average(share(right[i] for i in known if domains[i] == d) for d in range(n_domains)),
         "h_oracle": overall["oracle"],

@@ -33,11 +33,15 @@ def describe_choices(
     released: tuple[float, float] | None,
     per_domain: dict[str, dict[str, Any]],
     thresholds: dict[str, float | None],
+    chosen_on: dict[str, int],
     temperature: float,
     validated: bool,
     known_classes: int,
 ) -> dict[str, dict[str, Any]]:
-    """The "choices" of metrics.json: rule, split and threshold of each choice, and why a number is missing."""
+    """The "choices" of metrics.json: rule, split and threshold of each choice, and why a number is missing.
+
+    `chosen_on`: how many images a threshold was chosen on, those that are classified correctly; its "images".
+    """
     images = {"known": overall["known_images"], "open": overall["open_images"]}
     no_images = " and ".join(f"no test image of {kind} classes" for kind, count in images.items() if not count)
     no_threshold = "no correctly classified source-validation image" if validated else "no validation predictions"
@@ -46,7 +50,8 @@ def describe_choices(
     def fixed(name: str, rule: str, score: str) -> dict[str, Any]:
         threshold = thresholds.get(name)
         why = no_images or (no_threshold if threshold is None else None)
-        return {"rule": rule, "score": score, "threshold": threshold, "split": "val", "oracle": False, "why": why}
+        choice = {"rule": rule, "score": score, "threshold": threshold, "split": "val", "images": chosen_on.get(name)}
+        return {**choice, "oracle": False, "why": why}
 
     fixed_rule = FIXED_RULE if known_classes > 2 else TWO_CLASSES_RULE
     averaged = [name for name, numbers in per_domain.items() if numbers["known_images"]]

@@ -42,10 +42,29 @@ def group_accuracies(hits: IntArray, images: IntArray, seen: BoolArray, task: Ta
     }
 
 
-def class_rows(hits: IntArray, images: IntArray, task: Task) -> list[dict[str, Any]]:
-    """The "per_class" of metrics.json. hits, images (C,)."""
-    columns = (task.classes, task.class_counts.tolist(), shot_groups(task), metrics.accuracies(hits, images), images)
-    return [
-        {"class": name, "train_images": trained, "shot": shot, "accuracy": share, "images": int(count)}
-        for name, trained, shot, share, count in zip(*columns, strict=True)
-    ]
+def answer_shares(unknown: IntArray, named: IntArray, judged: IntArray, task: Task) -> dict[str, float | None]:
+    """What a model answers as it is used: how often "unknown", and how often the right class, in some domains.
+
+    unknown, named, judged (domains,C): images called unknown, given their own class, and all to which the rule applies.
+    """
+    known, shots = known_mask(task), np.array(shot_groups(task))
+    of_known = {"known_called_unknown": unknown * known, "named_right": named * known}
+    return {
+        **{name: metrics.accuracy(count, judged * known) for name, count in of_known.items()},
+        "open_called_unknown": metrics.accuracy(unknown[:, ~known], judged[:, ~known]),
+        **{
+            f"{name}_{s}": metrics.macro_accuracy(count[:, shots == s], judged[:, shots == s])
+            for name, count in of_known.items()
+            for s in SHOTS
+        },
+    }
+
+
+def class_rows(
+    hits: IntArray, images: IntArray, unknown: IntArray, judged: IntArray, task: Task
+) -> list[dict[str, Any]]:
+    """The "per_class" of metrics.json. hits, images, unknown, judged (C,), the last two as in `answer_shares`."""
+    shares = (metrics.accuracies(hits, images), images.tolist(), metrics.accuracies(unknown, judged))
+    columns = (task.classes, task.class_counts.tolist(), shot_groups(task), *shares)
+    names = ("class", "train_images", "shot", "accuracy", "images", "called_unknown")
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

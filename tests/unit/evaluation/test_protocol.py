@@ -157,6 +157,74 @@ def test_task_choices_and_tables():
     assert result["per_domain"]["b"]["unseen_pairs"] == result["per_domain"]["b"]["accuracy"]
 
 
+def answers_of(t, choice, opened):
+    """What the deployed model says of each image: a class, or None for "unknown"."""
+    logits = np.delete(t.logits.astype(np.float64), opened, axis=1) / choice["temperature"]
+    names = np.delete(np.arange(t.logits.shape[1]), opened)
+    for row in logits:
+        powers = np.exp(row - row.max())
+        yield None if (powers / powers.sum()).max() < choice["threshold"] else int(names[row.argmax()])
+
+
+def test_answers_in_each_domain_and_of_each_class():
+    """Shares of images that are called unknown, and of those that are named right, counted one by one."""
+    rng = np.random.default_rng(7)
+    test, val = table(rng, 300), table(rng, 100)
+    result = dumped(compute_metrics(test, val, make_task()))
+    answers = list(answers_of(test, result["choices"]["h_fixed"], [3]))
+    rows = list(zip(answers, test.labels.tolist(), test.domains.tolist(), strict=True))
+    for d, domain in enumerate("abc"):
+        known = [(answer, label) for answer, label, place in rows if place == d and label != 3]
+        opened = [answer for answer, label, place in rows if place == d and label == 3]
+        found = result["per_domain"][domain]
+        assert found["known_called_unknown"] == sum(answer is None for answer, _ in known) / len(known)
+        assert found["named_right"] == sum(answer == label for answer, label in known) / len(known)
+        assert found["open_called_unknown"] == opened.count(None) / len(opened)
+        assert found["tested_open_classes"] == 1
+        few = [[answer for answer, label in known if label == c] for c in (2, 4)]
+        assert found["known_called_unknown_few"] == pytest.approx(np.mean([of.count(None) / len(of) for of in few]))
+        rights = [of.count(c) / len(of) for c, of in zip((2, 4), few, strict=True)]
+        assert found["named_right_few"] == pytest.approx(np.mean(rights))
+        assert 0 < found["known_called_unknown"] < 1
+        here = chosen(test, (test.domains == d) & (test.labels != 3))
+        assert found["mean_confidence"] == pytest.approx(here.probabilities.max(axis=1).mean())
+    for c, row in enumerate(result["per_class"]):
+        of_class = [answer for answer, label, _ in rows if label == c]
+        assert row["called_unknown"] == of_class.count(None) / len(of_class)
+    assert result["summary"]["named_right_u"] == result["per_domain"]["b"]["named_right"]
+    # Known images that are kept and right, and open ones that are rejected: the two shares of H fixed
+    a, b = (result["summary"][name] for name in ("named_right", "open_called_unknown"))
+    assert result["summary"]["h_fixed"] == pytest.approx(2 * a * b / (a + b))
+
+
+def test_the_deployed_score_has_an_auroc_of_its_own():
+    rng = np.random.default_rng(8)
+    test, val = table(rng, 150), table(rng, 60)
+    result = dumped(compute_metrics(test, val, make_task()))
+    temperature = result["choices"]["h_fixed"]["temperature"]
+    rows = (test.logits.astype(np.float64)[:, [0, 1, 2, 4]] / temperature).tolist()
+    scores = [max(slow.softmax(row)) for row in rows]
+    known, opened = ([s for s, y in zip(scores, test.labels, strict=True) if (y == 3) == flag] for flag in (0, 1))
+    pooled = slow.auroc(known, opened)
+    sizes = {d: (row["known_images"], row["open_images"]) for d, row in result["per_domain"].items()}
+    assert sum(map(sum, sizes.values())) == 150
+    for d, domain in enumerate("abc"):
+        here = [(s, y == 3) for s, y, place in zip(scores, test.labels, test.domains, strict=True) if place == d]
+        expected = slow.auroc([s for s, is_open in here if not is_open], [s for s, is_open in here if is_open])
+        assert result["per_domain"][domain]["auroc_deployed"] == pytest.approx(expected)
+        assert expected != pytest.approx(pooled)
+
+
+def test_a_threshold_says_on_how_many_images_it_was_chosen():
+    val, task = table(np.random.default_rng(6), 80), make_task()
+    used = (val.domains != 1) & (val.labels != 3)
+    known_best = np.where(np.arange(5) == 3, -np.inf, val.logits).argmax(axis=1)
+    choices = dumped(compute_metrics(table(np.random.default_rng(0), 60), val, task))["choices"]
+    assert choices["h_fixed"]["images"] == np.sum(used & (known_best == val.labels))
+    assert choices["h_softmax5"]["images"] == np.sum(used & (val.logits.argmax(axis=1) == val.labels))
+    assert choices["h_fixed"]["images"] > choices["h_softmax5"]["images"] > 0
+
+
 def alone_grid(t):
     return slow.daml_grid(t.probabilities.tolist())
 
@@ -193,6 +261,10 @@ class TestEdges:
         assert result["choices"]["h_oracle"]["why"] == "no test image of open classes"
         assert result["choices"]["h_fixed"]["threshold"] is not None
         assert result["summary"]["acc_u"] is not None
+        assert result["summary"]["open_called_unknown_u"] is None
+        assert result["per_domain"]["b"]["tested_open_classes"] == 0
+        for name in ("known_called_unknown_u", "named_right_u"):
+            assert 0 < result["summary"][name] < 1, "how often it refuses known images needs no open ones"
 
     def test_no_held_out_domain(self):
         counts = np.vstack([COUNTS, [1, 1, 1, 0, 1]])
@@ -206,7 +278,7 @@ class TestEdges:
         test = table(self.rng, 60)
         result = dumped(compute_metrics(chosen(test, test.domains != 2), None, make_task()))
         empty = result["per_domain"]["c"]
-        assert (empty.pop("known_images"), empty.pop("open_images")) == (0, 0)
+        assert [empty.pop(name) for name in ("known_images", "open_images", "tested_open_classes")] == [0, 0, 0]
         assert set(empty.values()) == {None}
         assert result["pairs"]["accuracy"][2] == [None] * 5
         assert result["choices"]["acc"]["domains"] == ["a", "b"]
@@ -237,6 +309,21 @@ class TestEdges:
         assert result["summary"]["macro_accuracy"] == (None if label == 3 else pytest.approx(right))
         assert result["per_class"][label]["accuracy"] == pytest.approx(right)
         assert result["summary"]["h_oracle"] is None
+        assert result["summary"]["named_right"] is None, "no threshold, so no rule"
+
+    @pytest.mark.parametrize("label", [0, 3])
+    def test_answers_to_images_of_one_class(self, label):
+        test, val = table(self.rng, 60), table(self.rng, 40)
+        test = chosen(test, test.labels == label)
+        result = dumped(compute_metrics(test, val, make_task()))
+        answers = list(answers_of(test, result["choices"]["h_fixed"], [3]))
+        refused = answers.count(None) / len(answers)
+        found, is_open = result["summary"], label == 3
+        assert found["open_called_unknown"] == (refused if is_open else None)
+        assert found["known_called_unknown"] == (None if is_open else refused)
+        assert found["named_right"] == (None if is_open else answers.count(label) / len(answers))
+        assert result["per_class"][label]["called_unknown"] == refused
+        assert result["per_domain"]["a"]["tested_open_classes"] == is_open
 
     def test_a_class_without_images_in_a_domain(self):
         test = table(self.rng, 90)
@@ -264,6 +351,9 @@ class TestEdges:
         assert result["validation"] is None
         assert result["summary"]["h_fixed"] is None
         assert result["choices"]["h_fixed"]["why"] == "no validation predictions"
+        assert result["choices"]["h_fixed"]["images"] is None
+        assert result["summary"]["known_called_unknown"] is None
+        assert {row["called_unknown"] for row in result["per_class"]} == {None}
 
     def test_two_classes(self):
         task = make_task(np.array([[30, 0], [2, 0]]))
