@@ -56,6 +56,7 @@ def test_from_a_check_to_a_final_model(command: Command, photos: Path, tmp_path:
     assert done.stderr.index("measured here") < before
     assert "ltds report 'my runs' --out report.html" in done.stderr
     assert "ltds predict 'my runs/final'" in done.stderr
+    assert "The threshold for 'unknown' is a guess: it rests on" in done.stderr, "of 28 images, few are for validation"
     final = RunDirectory(tmp_path / "my runs" / "final")
     assert final.read_task().held_out is None
     assert [p.name for p in sorted((tmp_path / "my runs").iterdir())] == [

@@ -18,6 +18,7 @@ from ltds.data.datasets.raw import open_or_build
 from ltds.data.manifest import Manifest
 from ltds.engine.config import with_absolute_paths
 from ltds.engine.follow import on_all_ranks
+from ltds.engine.model_record import unknown_rule
 from ltds.engine.start import resume_run
 from ltds.planning.begin import begin_run
 from ltds.planning.series import RunSeries, check_estimate, require_new, series_locked
@@ -96,7 +97,7 @@ def train(
         require_new(Path(out))
     layers = [with_absolute_paths(layer) for layer in (read_toml(Path(config)) if config else {}, *typed)]
     manifest = _open_data(data, layers, progress)
-    return begin_run(
+    run = begin_run(
         None if out is None else Path(out),
         manifest,
         layers,
@@ -106,6 +107,14 @@ def train(
         progress=progress,
         say=say,
     )
+    return _with_doubt(run, say)
+
+
+def _with_doubt(run: RunDirectory, say: Say) -> RunDirectory:
+    """The run that was trained; says so first if its threshold for "unknown" rests on too few images."""
+    if doubt := unknown_rule(run).doubt:
+        say(doubt)
+    return run
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +150,8 @@ def _resume(run: RunDirectory, progress: Progress, trust: list[str], say: Say, r
         if series.done:  # then its folder may be read-only
             return series.run(FINAL_RUN)
         with series_locked(run.path):
-            return series.train(progress=progress, say=say, trust=trust, ranks=ranks)
-    if not run.done:
-        resume_run(run, progress, trust=trust, ranks=ranks)
-    return run
+            return _with_doubt(series.train(progress=progress, say=say, trust=trust, ranks=ranks), say)
+    if run.done:
+        return run
+    resume_run(run, progress, trust=trust, ranks=ranks)
+    return _with_doubt(run, say)

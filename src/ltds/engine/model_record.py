@@ -21,6 +21,7 @@ from ltds.engine.preprocessing import (
     preprocessing_from_dict,
 )
 from ltds.engine.session import Session
+from ltds.evaluation.metrics import FEW_IMAGES
 
 FORMAT = 2
 
@@ -30,8 +31,8 @@ class UnknownRule:
     """When a model says "unknown": its score is below the threshold.
 
     The score is the largest softmax value of the logits of known classes, divided by `temperature`. `rule` says how the
-    threshold was chosen and `split` on which images. Without a threshold (no correctly classified
-    validation image), the model never says "unknown".
+    threshold was chosen and `split` on which images; `images`: on how many, None where that was not recorded. Without a
+    threshold (no correctly classified validation image), the model never says "unknown".
     """
 
     score: str
@@ -39,6 +40,7 @@ class UnknownRule:
     threshold: float | None
     rule: str
     split: str | None
+    images: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what a damaged file may hold: an answer would fail, or be "unknown" for every image."""
@@ -46,6 +48,21 @@ class UnknownRule:
             raise ValueError(f"the temperature {self.temperature!r}, which is no number above 0")
         if self.threshold is not None and not _is_number(self.threshold):
             raise ValueError(f"the threshold {self.threshold!r}, which is neither a number nor null")
+        if self.images is not None and (type(self.images) is not int or self.images < 0):
+            raise ValueError(f"a threshold chosen on {self.images!r} images, which is no number of them")
+
+    @property
+    def doubt(self) -> str:
+        """What to know, and to do, about a threshold that rests on too few images; empty for any other."""
+        if self.threshold is None or self.images is None or self.images >= FEW_IMAGES:
+            return ""
+        basis = "one validation image" if self.images == 1 else f"{self.images} validation images"
+        return (
+            f"The threshold for 'unknown' is a guess: it rests on {basis} that the model classifies correctly, and "
+            f"fewer than {FEW_IMAGES} say little. Before you rely on it, predict images whose class you know, look at "
+            "how many are called 'unknown', and give a threshold of your own. Or train again with more validation "
+            "images."
+        )
 
 
 @dataclass(frozen=True)
@@ -82,8 +99,14 @@ def model_record(session: Session, metrics: dict[str, Any]) -> dict[str, Any]:
     """The record of a session's model; its threshold is the one that metrics.json fixed on source validation."""
     choice = metrics["choices"]["h_fixed"]
     split = choice["split"] if choice["threshold"] is not None else None
-    unknown = UnknownRule(choice["score"], choice["temperature"], choice["threshold"], choice["rule"], split)
+    chosen = (choice["score"], choice["temperature"], choice["threshold"], choice["rule"], split)
+    unknown = UnknownRule(*chosen, choice.get("images"))
     return {"format": FORMAT, "preprocessing": _preprocessing(session), "unknown": asdict(unknown)}
+
+
+def unknown_rule(run: RunDirectory) -> UnknownRule:
+    """When the model of a finished run says "unknown"."""
+    return UnknownRule(**run.read_model()["unknown"])
 
 
 def takes_vectors(run: RunDirectory) -> bool:
