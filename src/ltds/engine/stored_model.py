@@ -11,7 +11,12 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig
 from ltds.engine.model_record import ModelRecord
 from ltds.evaluation.class_groups import SHOTS
+from ltds.evaluation.protocol import ANSWERS
 from ltds.semantics.embeddings import ClassEmbeddings
+
+SHOT_ANSWERS = ("known_called_unknown", "named_right")
+LATER_SHARES = ("mean_confidence", "auroc_deployed", *ANSWERS)
+LATER_COUNTS = ("tested_open_classes",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +47,11 @@ def checked_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
     if scores:
         for row in (*scores["per_domain"].values(), *scores.get("unseen", {}).values()):
             _check_row(row, ("accuracy", "macro_accuracy", "auroc"), ("known_images", "open_images"))
+            _check_row(row, _recorded(LATER_SHARES, row), _recorded(LATER_COUNTS, row))
         for shot, row in scores["per_shot"].items():
             if shot not in SHOTS:
                 raise ValueError(f"scores of '{shot}', which is none of {', '.join(SHOTS)}")
-            _check_row(row, ("accuracy",), ("classes", "images"))
+            _check_row(row, ("accuracy", *_recorded(SHOT_ANSWERS, row)), ("classes", "images"))
     return dict(scores)
 
 
@@ -64,7 +70,9 @@ def scores_of(metrics: dict[str, Any]) -> dict[str, Any]:
     for shot in SHOTS:
         rows = [row for row in metrics["per_class"] if row["shot"] == shot]
         images = sum(row["images"] for row in rows)
-        per_shot[shot] = {"accuracy": metrics["summary"][shot], "classes": len(rows), "images": images}
+        summary = metrics["summary"]
+        answers = {name: summary[f"{name}_{shot}"] for name in SHOT_ANSWERS if f"{name}_{shot}" in summary}
+        per_shot[shot] = {"accuracy": summary[shot], **answers, "classes": len(rows), "images": images}
     return {
         "summary": metrics["summary"],
         "per_domain": domain_scores(metrics),
@@ -75,4 +83,12 @@ def scores_of(metrics: dict[str, Any]) -> dict[str, Any]:
 def domain_scores(metrics: dict[str, Any]) -> dict[str, Any]:
     """The results in a metrics.json for each domain."""
     numbers = ("accuracy", "macro_accuracy", *SHOTS, "auroc", "known_images", "open_images")
-    return {domain: {name: row[name] for name in numbers} for domain, row in metrics["per_domain"].items()}
+    return {
+        domain: {name: row[name] for name in (*numbers, *_recorded((*LATER_SHARES, *LATER_COUNTS), row))}
+        for domain, row in metrics["per_domain"].items()
+    }
+
+
+def _recorded(names: Iterable[str], row: Mapping[str, Any]) -> list[str]:
+    """Those of these numbers that a row has: metrics from before they were computed lack them."""
+    return [name for name in names if name in row]

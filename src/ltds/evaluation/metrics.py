@@ -13,6 +13,8 @@ from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
 
 FEW_IMAGES = 30  # a share of fewer images says little: chance alone moves it by up to 18 points to either side (95 %)
 
+FEW_OPEN_CLASSES = 5  # fewer say little of other new classes: how often each is noticed differs by far
+
 
 def pair_counts(
     correct: BoolArray, labels: IntArray, domains: IntArray, shape: tuple[int, int]

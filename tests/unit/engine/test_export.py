@@ -13,8 +13,9 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,8 +33,10 @@ from ltds.engine.export.card import model_card
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.model import ImagePrediction, Model
+from ltds.engine.model_record import UnknownRule
 from ltds.engine.predict_files import find_images
 from ltds.engine.preprocessing import FeaturePreprocessing
+from ltds.engine.stored_model import checked_scores
 from ltds.nn.resnet import BasicBlock, ResNet
 from toy import recorded, toy_session
 
@@ -111,6 +114,8 @@ def test_a_model_directory_says_the_same(toy: Manifest, run: RunDirectory, model
     assert content["scores"]["per_domain"]["wax"]["accuracy"] == accuracy
     assert content["scores"]["per_shot"]["few"] == {
         "accuracy": run.read_metrics()["summary"]["few"],
+        "known_called_unknown": run.read_metrics()["summary"]["known_called_unknown_few"],
+        "named_right": run.read_metrics()["summary"]["named_right_few"],
         "classes": 5,
         "images": 45,
     }
@@ -127,7 +132,17 @@ def test_the_card_gives_results_with_their_images(run: RunDirectory, model: Mode
     assert "Trained on 38 images of 5 classes of the dataset toy, from 2 domains: ink (22), oil (16)." in card
     assert "so never named: fox" in card
     assert "Where a number rests on fewer than 30 images, it says little." in card
-    assert f"is below {model.threshold:.6g}" in card
+    assert f"is below {model.threshold:.4g}." in card
+    named, called, confidence = (
+        f"{100 * wax[name]:.1f} %" for name in ("named_right", "known_called_unknown", "mean_confidence")
+    )
+    assert f"| 15 | {confidence} | {called} | {named} | {100 * wax['auroc_deployed']:.1f} % |" in card
+    assert f"its mean confidence was {confidence} against {100 * wax['accuracy']:.1f} % right on wax." in card
+    assert f"| {wax['open_images']} of 1 class |" in card
+    assert "- It was tested on 1 class unknown to it: it may notice others far more or far less often." in card
+    right = run.read_metrics()["choices"]["h_fixed"]["images"]
+    assert model.record.unknown.images == right < 30
+    assert f"**The threshold for 'unknown' is a guess: it rests on {right} validation images that" in card
 
 
 def test_the_card_says_only_what_is_so(model: Model) -> None:
@@ -146,8 +161,39 @@ def test_the_card_says_only_what_is_so(model: Model) -> None:
     assert "This model names the class of an image, one of 5.\n" in card
     assert "Never: there was no correctly classified validation image" in card
     assert "- It was not tested." in card
+    few, enough = (replace(stored.record.unknown, images=images) for images in (29, 30))
+    assert (few.doubt == "", enough.doubt == "") == (False, True)
+    sure = replace(stored, record=replace(stored.record, unknown=enough))
+    card = model_card(sure, "safetensors", 0.0, "5 random inputs")
+    assert "It was chosen on 30 correctly classified validation images." in card
+    assert "guess" not in card
     vectors = replace(stored, record=replace(stored.record, preprocessing=FeaturePreprocessing(7, 1.0)))
     assert 'names the class of a feature vector, one of 5, or says "unknown".' in model_card(vectors, "onnx", 0.0, "it")
+
+
+def test_the_card_of_a_model_without_the_later_numbers(model: Model) -> None:
+    """Metrics from before the shares of "unknown" were computed, without images of unknown classes."""
+    before = ("accuracy", "macro_accuracy", "auroc", "known_images", "open_images")
+    rows = {d: {n: row[n] for n in before} | {"open_images": 0} for d, row in model.stored.scores["per_domain"].items()}
+    shots = {
+        s: {n: row[n] for n in ("accuracy", "classes", "images")} for s, row in model.stored.scores["per_shot"].items()
+    }
+    scores = {"summary": {}, "per_domain": rows, "per_shot": shots}
+    assert checked_scores(scores) == scores
+    rule = UnknownRule(**{n: v for n, v in asdict(model.record.unknown).items() if n != "images"})
+    old = replace(model.stored, scores=scores, record=replace(model.record, unknown=rule))
+    card = model_card(old, "safetensors", 0.0, "5 random inputs")
+    assert "| domain | accuracy | macro accuracy | images |\n" in card
+    assert "| classes with | macro accuracy | classes | images |\n" in card
+    assert "not tested on images of unknown classes: how often it notices one is not known." in card
+    assert "guess" not in card
+    assert "validation images." not in card
+
+
+@pytest.mark.parametrize("images", [-1, 2.5, True, "12"])
+def test_a_rule_chosen_on_no_number_of_images_is_refused(model: Model, images: Any) -> None:
+    with pytest.raises(ValueError, match="which is no number of them"):
+        replace(model.record.unknown, images=images)
 
 
 SHIELD = "import sys, runpy; sys.modules['ltds'] = sys.modules['torch'] = None; sys.argv = sys.argv[1:]; "

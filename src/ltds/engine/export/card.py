@@ -14,9 +14,20 @@ from ltds.core.trust import code_needed
 from ltds.engine.model_record import UnknownRule
 from ltds.engine.own_code import code_checksums, outside_modules
 from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing
-from ltds.engine.stored_model import StoredModel
+from ltds.engine.stored_model import SHOT_ANSWERS, StoredModel
 from ltds.evaluation.class_groups import SHOT_MEANING, SHOTS, shot_groups
-from ltds.evaluation.metrics import FEW_IMAGES
+from ltds.evaluation.metrics import FEW_IMAGES, FEW_OPEN_CLASSES
+
+COLUMNS = {
+    "accuracy": "accuracy",
+    "macro_accuracy": "macro accuracy",
+    "known_images": "images",
+    "mean_confidence": "confidence",
+    "known_called_unknown": 'called "unknown"',
+    "named_right": "named right",
+    "auroc_deployed": "AUROC",
+    "open_called_unknown": 'unknown classes called "unknown"',
+}
 
 
 def model_card(model: StoredModel, to: str, difference: float, checked_on: str, *, with_index: bool = False) -> str:
@@ -146,9 +157,16 @@ def _results(model: StoredModel) -> Iterator[str]:
     yield (
         "On test images. Accuracy: the share of images of known classes whose class is named correctly, before the "
         'model may say "unknown". Macro accuracy: the mean over classes, so that rare ones count as much as common '
-        "ones. AUROC: how often an image of a known class gets a higher confidence than one of an unknown class (50 % "
-        "is chance)."
+        'ones. Named right: as accuracy, but without the images that it calls "unknown", as it is used. Confidence: '
+        "its mean over the same images."
     )
+    if _rows_with_open_images(model):
+        yield (
+            "AUROC: how often an image of a known class gets a higher score than one of an unknown class, by the score "
+            'that decides about "unknown" (50 % is chance).'
+        )
+    else:
+        yield "It was not tested on images of unknown classes: how often it notices one is not known."
     yield ""
     if unseen := model.scores.get("unseen"):
         yield (
@@ -169,20 +187,42 @@ def _results(model: StoredModel) -> Iterator[str]:
     yield ""
     shots = model.scores["per_shot"]
     rows = [
-        [f"{s} ({SHOT_MEANING[s]} training images)", _percent(v["accuracy"]), str(v["classes"]), str(v["images"])]
+        [
+            f"{s} ({SHOT_MEANING[s]} training images)",
+            v["accuracy"],
+            *map(v.get, SHOT_ANSWERS),
+            v["classes"],
+            v["images"],
+        ]
         for s, v in shots.items()
     ]
-    yield from _table(["classes with", "macro accuracy", "classes", "images"], rows)
+    answers = [COLUMNS[name] for name in SHOT_ANSWERS]
+    yield from _filled_table(["classes with", "macro accuracy", *answers, "classes", "images"], rows)
     yield ""
     yield f"Where a number rests on fewer than {FEW_IMAGES} images, it says little."
 
 
+def _rows_with_open_images(model: StoredModel) -> list[Mapping[str, Any]]:
+    """The rows of the tables that rest on images of unknown classes, too."""
+    scores = model.scores
+    rows = (*scores["per_domain"].values(), *scores.get("unseen", {}).values()) if scores else ()
+    return [row for row in rows if row["open_images"]]
+
+
 def _domain_table(first: str, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    rows = []
-    for name, row in scores.items():
-        accuracy, macro, auroc = (_percent(row[column]) for column in ("accuracy", "macro_accuracy", "auroc"))
-        rows.append([name, accuracy, macro, str(row["known_images"]), auroc, str(row["open_images"])])
-    yield from _table([first, "accuracy", "macro accuracy", "images", "AUROC", "images of unknown classes"], rows)
+    rows = [[name, *map(row.get, COLUMNS), _open_images(row)] for name, row in scores.items()]
+    yield from _filled_table([first, *COLUMNS.values(), "images of unknown classes"], rows)
+
+
+def _open_images(row: Mapping[str, Any]) -> str | None:
+    images, classes = row["open_images"], row.get("tested_open_classes")
+    if not images:
+        return None
+    return str(images) if classes is None else f"{images} of {_counted_classes(classes)}"
+
+
+def _counted_classes(number: int) -> str:
+    return f"{number} class{'' if number == 1 else 'es'}"
 
 
 def _unknown(rule: UnknownRule) -> Iterator[str]:
@@ -193,7 +233,11 @@ def _unknown(rule: UnknownRule) -> Iterator[str]:
             "your own when you predict."
         )
         return
-    yield f"When the score {rule.score} is below {rule.threshold:.6g}. Rule: {rule.rule} (split: {rule.split})."
+    yield f"When the score {rule.score} is below {rule.threshold:.4g}. Rule: {rule.rule} (split: {rule.split})."
+    if rule.doubt:
+        yield f"**{rule.doubt}**"
+    elif rule.images is not None:
+        yield f"It was chosen on {rule.images} correctly classified validation images."
 
 
 def _limits(model: StoredModel) -> Iterator[str]:
@@ -203,10 +247,28 @@ def _limits(model: StoredModel) -> Iterator[str]:
     less = "the first table above" if model.scores.get("unseen") else "less"
     yield f"- It was {tested}. On images of another origin expect {less}, and measure it there."
     yield "- It knows only the classes that it was trained on. Images of others are often given one of these names."
-    yield "- A confidence is the model's own estimate, not a measured probability of being right."
+    yield f"- A confidence is the model's own estimate, not a measured probability of being right.{_gaps(model)}"
+    classes = max((row.get("tested_open_classes", 0) for row in _rows_with_open_images(model)), default=0)
+    if 0 < classes < FEW_OPEN_CLASSES:
+        yield (
+            f"- It was tested on {_counted_classes(classes)} unknown to it: it may notice others far more or far less "
+            "often."
+        )
     rare = shot_groups(task).count("few")
     if rare:
         yield f"- {rare} classes have {SHOT_MEANING['few']} training images: check their predictions by eye."
+
+
+def _gaps(model: StoredModel) -> str:
+    """The mean confidence against the accuracy in domains that the model, or one trained alike, has never seen."""
+    scores, held_out = model.scores, model.task.held_out
+    unseen = scores.get("unseen") or ({held_out: scores["per_domain"][held_out]} if scores and held_out else {})
+    gaps = [
+        f"{_percent(row['mean_confidence'])} against {_percent(row['accuracy'])} right on {name}"
+        for name, row in unseen.items()
+        if row.get("mean_confidence") is not None
+    ]
+    return f" Where it was not trained, its mean confidence was {', '.join(gaps)}." if gaps else ""
 
 
 def _check(to: str, difference: float, checked_on: str) -> Iterator[str]:
@@ -222,6 +284,13 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str
     yield f"|{'---|' * len(header)}"
     for row in rows:
         yield f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |"
+
+
+def _filled_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """The table without columns of which no row has a value: of no such images, or not recorded. Shares as percent."""
+    filled = [i for i in range(len(header)) if any(row[i] is not None for row in rows)]
+    shown = [[row[i] if isinstance(row[i], int | str) else _percent(row[i]) for i in filled] for row in rows]
+    yield from _table([header[i] for i in filled], shown)
 
 
 def _percent(share: float | None) -> str:
