@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ltds.evaluation.class_groups import SHOT_MEANING
+from ltds.evaluation.class_groups import SHOT_MEANING, SHOTS
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,57 @@ class Metric:
         return f"{self.name} %"
 
 
+def _answers(end: str, suffix: str, images: str) -> tuple[Metric, ...]:
+    """What the model answers to these `images` as it is used. `end` of the keys, `suffix` of the names."""
+    return (
+        Metric(
+            f"named_right{end}",
+            f"Named right{suffix}",
+            f"Share of the known {images} that are given their own class and not called unknown, by the rule of H "
+            "fixed.",
+            f"of 100 known {images}, how many it names right as it is used, when it may say 'unknown'",
+            choice="h_fixed",
+        ),
+        Metric(
+            f"known_called_unknown{end}",
+            f"Wrongly unknown{suffix}",
+            f"Share of the known {images} that are called unknown by the rule of H fixed; lower is better.",
+            f"of 100 known {images}, how many it calls unknown; lower is better",
+            higher_is_better=False,
+            choice="h_fixed",
+        ),
+        Metric(
+            f"open_called_unknown{end}",
+            f"Rightly unknown{suffix}",
+            f"Share of the open {images} that are called unknown by the rule of H fixed.",
+            f"of 100 {images} whose class it does not know, how many it calls unknown",
+            choice="h_fixed",
+        ),
+    )
+
+
+def _answers_by_shot(shot: str) -> tuple[Metric, ...]:
+    images = f"known images of classes with {SHOT_MEANING[shot]} training images"
+    named, wrongly, _ = _answers(f"_{shot}", f", {shot}", "images")
+    mean = "mean over these classes"
+    return (
+        replace(named, meaning=f"Named right, for {images}; {mean}.", plain=f"the same as Named right, for {images}"),
+        replace(
+            wrongly,
+            meaning=f"Wrongly unknown, for {images}; {mean}; lower is better.",
+            plain=f"the same as Wrongly unknown, for {images}; lower is better",
+        ),
+    )
+
+
 _ALL = (
     Metric(
         "acc_u",
         "Acc-U",
-        "Accuracy on the held-out domain, which was not used in training; without open classes.",
-        "of 100 images from a domain that it never saw in training, how many it names right",
+        "Accuracy on the held-out domain, which was not used in training; without open classes, and before the model "
+        "may say 'unknown'.",
+        "of 100 images from a domain that it never saw in training, for how many the true class comes first, before it "
+        "may say 'unknown'",
         choice="model",
     ),
     Metric(
@@ -45,8 +90,9 @@ _ALL = (
     Metric(
         "acc",
         "Acc",
-        "Mean over all domains of the accuracy in each; without open classes.",
-        "of 100 test images from all domains, with the same weight for each domain, how many it names right",
+        "Mean over all domains of the accuracy in each; without open classes, and before the model may say 'unknown'.",
+        "of 100 test images from all domains, with the same weight for each domain, for how many the true class comes "
+        "first, before it may say 'unknown'",
         choice="model",
     ),
     Metric(
@@ -55,11 +101,18 @@ _ALL = (
         "Mean over classes of the accuracy in each: every class has the same weight.",
         "of 100 test images, how many it names right if a rare class counts as much as a frequent one",
     ),
+    *(
+        metric
+        for end, name, where in (("_u", "-U", "of the held-out domain"), ("", "", "of all domains"))
+        for metric in _answers(end, name, f"test images {where}")
+    ),
+    *(metric for shot in SHOTS for metric in _answers_by_shot(shot)),
     Metric(
         "h_oracle",
         "H oracle",
         "Harmonic mean of the accuracy on known classes and the share of open images rejected, at the best of ten "
-        "evenly spaced thresholds (the paper's grid), chosen on the test labels: a deployed model cannot do that.",
+        "evenly spaced thresholds (the grid of DAML's code), chosen on the test labels: a deployed model cannot do "
+        "that.",
         "how well it both names what it knows and says 'unknown' to what it does not, at a threshold that was chosen "
         "on the test images; high only if both are high",
         choice="h_oracle",
@@ -102,16 +155,30 @@ _ALL = (
         choice="h_fixed",
     ),
     Metric(
+        "auroc_u",
+        "AUROC-U",
+        "AUROC on the held-out domain: known and open images are equally new in style.",
+        "the same as AUROC, on the domain that it never saw",
+    ),
+    Metric(
+        "oscr_u",
+        "OSCR-U",
+        "OSCR on the held-out domain.",
+        "the same as OSCR, on the domain that it never saw",
+    ),
+    Metric(
         "auroc",
         "AUROC",
-        "How well confidence ranks known above open images; without a threshold; 50 is chance level.",
+        "How well confidence ranks known above open images of all domains together, so that a domain in which it is "
+        "less confident counts, too; without a threshold; 50 is chance level.",
         "how often it is more confident on an image of a class it knows than on one of a class it does not; 50 is a "
         "coin toss",
     ),
     Metric(
         "oscr",
         "OSCR",
-        "Area under the curve of correct classification against false acceptance of open images; without a threshold.",
+        "Area under the curve of correct classification against false acceptance of open images, of all domains "
+        "together; without a threshold.",
         "how many known images it names right while it rejects unknown ones, over all thresholds",
     ),
     Metric(
@@ -156,8 +223,9 @@ _ALL = (
     Metric(
         "ece",
         "ECE",
-        "Expected calibration error: how far confidence is from accuracy; lower is better.",
-        "by how many points its stated confidence is off on average; lower is better",
+        "Expected calibration error: how far confidence is from accuracy; lower is better. Few images raise it: that "
+        "of a perfectly calibrated model is about 8 % with 200 images and 4 % with 1,000.",
+        "by how many points its stated confidence is off on average; lower is better, and few images raise it",
         higher_is_better=False,
     ),
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ltds.evaluation.metrics import FEW_IMAGES, FEW_OPEN_CLASSES
 from ltds.reporting.answer import ACC_U, isolated
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.domain_accuracy import source_accuracy
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.result_table import Column, TableCell, average_of, cell_of, detail_group
-from ltds.reporting.unseen_scores import unknown_shares
+from ltds.reporting.unseen_scores import known_answers, open_answers
 
 
 @dataclass(frozen=True)
@@ -40,25 +41,45 @@ def headline(context: FigureContext) -> Headline:
     averaged = group == average_of(dataset)
     where = "On domains that it has never seen" if averaged else f"On {group}, a domain that it has never seen"
     main = f"{where}, {_subject(dataset, leader, column)} is right for {cell.mean:.0f} of 100 images{_basis(cell)}."
-    more = [_per_domain(dataset, leader)] if averaged else []
+    more = _known_answers(dataset, leader)
+    if averaged:
+        more.append(_per_domain(dataset, leader))
     seen = source_accuracy(dataset, leader)
     if seen is not None:
         more.append(
             f"On the domains that it was trained on, it is right for {seen:.0f} of 100{_drop(seen - cell.mean)}."
         )
-    return Headline(main, (*more, *_unknown(dataset, leader)))
+    return Headline(main, (*more, *_open_answers(dataset, leader)))
 
 
-def _unknown(dataset: Dataset, label: str) -> list[str]:
-    """How it uses 'unknown' on domains that it has never seen, if that is known."""
-    shares = unknown_shares(dataset, label)
-    if shares is None:
+def _known_answers(dataset: Dataset, label: str) -> list[str]:
+    """What 'unknown' costs: how often it says so of classes that it knows, if that is known."""
+    known = known_answers(dataset, label)
+    if known is None:
         return []
-    few = " These are too few images to rely on it." if shares.sample.too_few else ""
+    images, guess = known.threshold_images, ""
+    if images is not None and images < FEW_IMAGES:
+        basis = "one validation image" if images == 1 else f"{images} validation images"
+        guess = f" Its threshold for this is a guess: it was chosen on {basis}."
     return [
-        f"Shown {shares.sample.images:,} images of classes that it does not know, it says 'unknown' to "
-        f"{shares.open_called:.0f} of 100; it also says so, wrongly, to {shares.known_called:.0f} of 100 images of "
-        f"classes that it does know ({shares.where}).{few}"
+        "This is before it may say 'unknown'. As it is used, it says so, wrongly, to "
+        f"{known.called_unknown:.0f} of 100 images of classes that it knows, and names {known.named_right:.0f} right "
+        f"({known.where}).{guess}"
+    ]
+
+
+def _open_answers(dataset: Dataset, label: str) -> list[str]:
+    """How often it notices open images, if that is known."""
+    opened = open_answers(dataset, label)
+    if opened is None:
+        return []
+    images, classes = opened.sample.images, opened.sample.open_classes
+    few = " These are too few images to rely on it." if opened.sample.too_few else ""
+    if classes < FEW_OPEN_CLASSES:
+        few += " Other new classes may fare differently."
+    return [
+        f"Shown {images:,} image{'' if images == 1 else 's'} of {classes} class{'' if classes == 1 else 'es'} that it "
+        f"does not know, it says 'unknown' to {opened.called_unknown:.0f} of 100 ({opened.where}).{few}"
     ]
 
 
@@ -73,7 +94,11 @@ def _without_held_out(dataset: Dataset) -> Headline:
     return Headline(
         f"On test images of all domains, {_subject(dataset, best, column)} is right for {means[best]:.0f} of 100"
         f"{_basis(cells[best])}.",
-        (f"How well it works on a domain that it has never seen is not known: {why_not}.",),
+        (
+            *_known_answers(dataset, best),
+            f"How well it works on a domain that it has never seen is not known: {why_not}.",
+            *_open_answers(dataset, best),
+        ),
     )
 
 

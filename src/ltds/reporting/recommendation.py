@@ -16,7 +16,7 @@ from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.method_advice import Advice, method_advice
 from ltds.reporting.result_table import Column, TableCell, cell_of, detail_group
-from ltds.reporting.unseen_scores import mean_confidence, unknown_shares
+from ltds.reporting.unseen_scores import mean_confidence, open_answers
 
 LARGE = 10.0  # points between two accuracies that are worth images
 NAMED = 4  # classes in a sentence
@@ -28,7 +28,7 @@ def recommendations(context: FigureContext, found: Answer) -> list[Advice]:
     if found.leader is None:
         return [Advice(_first_need(context.dataset), found.certainty)]
     context = context.comparable
-    every = (_more_test_images, _method, _domains, _rare_classes, _pairs, _unknown, _confidence)
+    every = (_more_test_images, _method, _domains, _rare_classes, _rare_unknown, _pairs, _unknown, _confidence)
     return [advice for make in every for advice in make(context, found.leader, found)][:MOST]
 
 
@@ -68,17 +68,35 @@ def _domains(context: FigureContext, leader: str, found: Answer) -> Iterator[Adv
         )
 
 
+def _few_and_rich(context: FigureContext, leader: str, metric: str = "") -> tuple[float, float] | None:
+    """The metric for classes with few and with many training images, or with a medium number; None on few images."""
+    few, many, medium = (_cell(context, leader, f"{metric}{shot}") for shot in ("few", "many", "medium"))
+    rich = medium if many.mean is None or many.too_few else many
+    if few.mean is None or rich.mean is None or few.too_few or rich.too_few:
+        return None
+    return few.mean, rich.mean
+
+
 def _rare_classes(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
-    few, rich = _cell(context, leader, "few"), _cell(context, leader, "many")
-    if rich.mean is None or rich.too_few:
-        rich = _cell(context, leader, "medium")
-    if few.mean is None or rich.mean is None or few.too_few or rich.too_few or rich.mean - few.mean <= LARGE:
+    shares = _few_and_rich(context, leader)
+    if shares is None or shares[1] - shares[0] <= LARGE:
         return
+    few, rich = shares
     yield Advice(
         "Collect more images of the rare classes.",
-        f"With {SHOT_MEANING['few']} training images it is right for {few.mean:.0f} of 100 images, otherwise for up to "
-        f"{rich.mean:.0f}. {_weakest(context, leader)}",
+        f"With {SHOT_MEANING['few']} training images it is right for {few:.0f} of 100 images, otherwise for up to "
+        f"{rich:.0f}. {_weakest(context, leader)}",
     )
+
+
+def _rare_unknown(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
+    shares = _few_and_rich(context, leader, "known_called_unknown_")
+    if shares and shares[0] - shares[1] > LARGE:
+        yield Advice(
+            "Look at the images that it calls 'unknown': many are of rare classes.",
+            f"It says so, wrongly, to {shares[0]:.0f} of 100 images of classes with {SHOT_MEANING['few']} training "
+            f"images, otherwise to as few as {shares[1]:.0f}.",
+        )
 
 
 def _weakest(context: FigureContext, leader: str) -> str:
@@ -116,12 +134,12 @@ def _pairs(context: FigureContext, leader: str, found: Answer) -> Iterator[Advic
 
 
 def _unknown(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
-    shares = unknown_shares(context.dataset, leader)
-    if shares and not shares.sample.too_few and shares.open_called < 50:
+    opened = open_answers(context.dataset, leader)
+    if opened and not opened.sample.too_few and opened.called_unknown < 50:
         yield Advice(
             "Do not rely on it to notice unknown classes.",
-            f"It says 'unknown' to {shares.open_called:.0f} of 100 images of classes that it does not know "
-            f"({shares.where}).",
+            f"It says 'unknown' to {opened.called_unknown:.0f} of 100 images of classes that it does not know "
+            f"({opened.where}).",
         )
 
 

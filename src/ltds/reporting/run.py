@@ -19,9 +19,27 @@ from ltds.core.errors import CheckpointError
 from ltds.core.runs import RunDirectory
 from ltds.core.task import Task
 from ltds.evaluation.arrays import IntArray
+from ltds.evaluation.openset import OpenSetScores
+from ltds.evaluation.table import PredictionTable
 from ltds.reporting.journal_file import STEPS, read_journal
 from ltds.reporting.metrics_file import RunMetrics, read_metrics
 from ltds.reporting.used_files import EMBEDDINGS, used_files
+
+
+@dataclass(frozen=True)
+class DeployedRule:
+    """An image is called unknown if its softened confidence, with this temperature, is below the threshold.
+
+    `images`: on how many correctly classified validation images it was chosen, None where that was not recorded.
+    """
+
+    threshold: float
+    temperature: float
+    images: int | None
+
+    def scores(self, table: PredictionTable, task: Task) -> OpenSetScores:
+        """The scores that are compared with the threshold."""
+        return OpenSetScores.of_known_classes(table.logits, table.labels, task.open_classes, self.temperature)
 
 
 @dataclass(frozen=True)
@@ -48,6 +66,15 @@ class Run:
         """(all domains, C) test images of each pair; None if the run did not record them."""
         pairs = self.metrics.pairs
         return np.asarray(pairs.images, dtype=np.int64) if pairs and pairs.images else None
+
+    @cached_property
+    def deployed_rule(self) -> DeployedRule | None:
+        """When its model says "unknown"; None if it never does, or in metrics that do not say."""
+        choice = self.metrics.choices.get("h_fixed", {})
+        threshold, temperature, images = (choice.get(name) for name in ("threshold", "temperature", "images"))
+        if not (isinstance(threshold, float) and isinstance(temperature, float)):
+            return None
+        return DeployedRule(threshold, temperature, images if isinstance(images, int) else None)
 
     @cached_property
     def step_seconds(self) -> tuple[float, ...]:

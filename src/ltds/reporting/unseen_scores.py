@@ -26,14 +26,24 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class UnknownShares:
-    """Of a model as it is used: percent of open images called unknown, and of known ones, wrongly.
+class KnownAnswers:
+    """Of a model as it is used, in percent of images of known classes: called unknown, and named right.
 
-    `sample`: the open images; `where`: the domains that this is about, and how many runs if they are not all.
+    `where`: the domains that this is about, and how many runs if they are not all. `threshold_images`: the fewest on
+    which a run chose its threshold, None where none of them recorded it.
     """
 
-    open_called: float
-    known_called: float
+    called_unknown: float
+    named_right: float
+    where: str
+    threshold_images: int | None
+
+
+@dataclass(frozen=True)
+class OpenAnswers:
+    """Of a model as it is used: percent of open images called unknown, these images, and `where` as above."""
+
+    called_unknown: float
     sample: Sample
     where: str
 
@@ -48,12 +58,21 @@ class MeanConfidence:
 
 
 @dataclass(frozen=True)
-class _Called:
-    """What one run calls unknown, in percent of open and of known images."""
+class _Known:
+    """What one run answers to images of known classes, in percent of them."""
 
-    opened: float
-    known: float
-    open_images: int
+    called_unknown: float
+    named_right: float
+    threshold_images: int | None
+
+
+@dataclass(frozen=True)
+class _Open:
+    """What one run calls unknown, in percent of its open images; how many images, and the names of their classes."""
+
+    called_unknown: float
+    images: int
+    classes: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -64,36 +83,56 @@ class _Sure:
     right: float
 
 
-def unknown_shares(dataset: Dataset, label: str) -> UnknownShares | None:
-    """How the runs of this method use 'unknown', at their own thresholds; None if that is not known."""
-    called = _by_domain((name, found) for name, found, _ in _scores(dataset, label))
-    if not called:
+def known_answers(dataset: Dataset, label: str) -> KnownAnswers | None:
+    """What the runs of this method answer to images of known classes, at their own thresholds; None if not known."""
+    known = _by_domain((one.held_out, one.known) for one in _scores(dataset, label))
+    if not known:
         return None
-    opened = {name: statistics.fmean(run.opened for run in runs) for name, runs in called.items()}
-    images = {name: max(run.open_images for run in runs) for name, runs in called.items()}  # the same for every seed
-    return UnknownShares(
-        statistics.fmean(opened.values()),
-        _mean(called, lambda run: run.known),
-        Sample(sum(images.values()), mean_width([half_width(opened[name], images[name]) for name in called])),
-        _where(dataset, label, called),
+    recorded = [run.threshold_images for runs in known.values() for run in runs if run.threshold_images is not None]
+    return KnownAnswers(
+        _mean(known, lambda run: run.called_unknown),
+        _mean(known, lambda run: run.named_right),
+        _where(dataset, label, known),
+        min(recorded, default=None),
     )
+
+
+def open_answers(dataset: Dataset, label: str) -> OpenAnswers | None:
+    """How the runs of this method notice open images, at their own thresholds; None without any, or if not known."""
+    opened = _by_domain((one.held_out, one.opened) for one in _scores(dataset, label))
+    if not opened:
+        return None
+    called = {name: statistics.fmean(run.called_unknown for run in runs) for name, runs in opened.items()}
+    images = {name: max(run.images for run in runs) for name, runs in opened.items()}  # the same for every seed
+    classes = frozenset().union(*(run.classes for runs in opened.values() for run in runs))
+    width = mean_width([half_width(called[name], images[name]) for name in opened])
+    sample = Sample(sum(images.values()), width, "open", len(classes))
+    return OpenAnswers(statistics.fmean(called.values()), sample, _where(dataset, label, opened))
 
 
 def mean_confidence(dataset: Dataset, label: str) -> MeanConfidence | None:
     """How sure the runs of this method are, and how often they are right; None without stored predictions."""
-    sure = _by_domain((name, found) for name, _, found in _scores(dataset, label))
+    sure = _by_domain((one.held_out, one.sure) for one in _scores(dataset, label))
     if not sure:
         return None
     means = _mean(sure, lambda run: run.claimed), _mean(sure, lambda run: run.right)
     return MeanConfidence(*means, _where(dataset, label, sure))
 
 
+@dataclass(frozen=True)
+class _RunScores:
+    held_out: str
+    known: _Known | None
+    opened: _Open | None
+    sure: _Sure | None
+
+
 @lru_cache(maxsize=64)
-def _scores(dataset: Dataset, label: str) -> tuple[tuple[str, _Called | None, _Sure | None], ...]:
-    """The held-out domain and the scores of each run that Acc-U is averaged over, if its predictions are stored."""
+def _scores(dataset: Dataset, label: str) -> tuple[_RunScores, ...]:
+    """The scores of each run that Acc-U is averaged over, if its predictions are stored."""
     tables = ((run, stored_predictions(run)) for run in dataset.averaged(label))
     judged = ((run, _judged(table, run.task)) for run, table in tables if table)
-    return tuple((run.held_out, _called(run, table), _sure(run, table)) for run, table in judged)
+    return tuple(_RunScores(run.held_out, *_answers(run, table), _sure(run, table)) for run, table in judged)
 
 
 def _judged(table: PredictionTable, task: Task) -> PredictionTable:
@@ -101,16 +140,20 @@ def _judged(table: PredictionTable, task: Task) -> PredictionTable:
     return PredictionTable(table.logits[chosen], table.labels[chosen], table.domains[chosen], table.rows[chosen])
 
 
-def _called(run: Run, table: PredictionTable) -> _Called | None:
-    choice = run.metrics.choices.get("h_fixed", {})
-    threshold, temperature = choice.get("threshold"), choice.get("temperature")
-    if not (isinstance(threshold, float) and isinstance(temperature, float)):
-        return None
-    scores = OpenSetScores.of_known_classes(table.logits, table.labels, run.task.open_classes, temperature)
-    known, unknown = scores.known, scores.confidence < threshold
-    if known.all() or not known.any():
-        return None
-    return _Called(100 * float(unknown[~known].mean()), 100 * float(unknown[known].mean()), int((~known).sum()))
+def _answers(run: Run, table: PredictionTable) -> tuple[_Known | None, _Open | None]:
+    rule = run.deployed_rule
+    if rule is None:
+        return None, None
+    scores = rule.scores(table, run.task)
+    known, unknown = scores.known, scores.confidence < rule.threshold
+    classes = frozenset(run.task.classes[c] for c in table.labels[~known])
+    named = scores.correct & ~unknown
+    return (
+        _Known(100 * float(unknown[known].mean()), 100 * float(named[known].mean()), rule.images)
+        if known.any()
+        else None,
+        _Open(100 * float(unknown[~known].mean()), len(known) - int(known.sum()), classes) if classes else None,
+    )
 
 
 def _sure(run: Run, table: PredictionTable) -> _Sure | None:
@@ -137,6 +180,9 @@ def _where(dataset: Dataset, label: str, used: Mapping[str, list[T]]) -> str:
     """Where these runs were tested, as in "on photo, in 2 of 6 runs": Acc-U is over all of them."""
     averaged = dataset.averaged(label)
     domains, count = {run.held_out for run in averaged}, sum(map(len, used.values()))
-    all_of_several = 1 < len(used) == len(domains)
-    place = "domains that it has never seen" if all_of_several else ", ".join(map(isolated, used))
+    if averaged[0].task.held_out is None:
+        place = "all domains"
+    else:
+        all_of_several = 1 < len(used) == len(domains)
+        place = "domains that it has never seen" if all_of_several else ", ".join(map(isolated, used))
     return f"on {place}" + (f", in {count} of {len(averaged)} runs" if count < len(averaged) else "")

@@ -18,7 +18,7 @@ from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.formats.html.mistakes import NO_PICTURES, mistakes_views
 from ltds.reporting.headline import headline
 from ltds.reporting.recommendation import recommendations
-from ltds.reporting.unseen_scores import mean_confidence, unknown_shares
+from ltds.reporting.unseen_scores import known_answers, mean_confidence, open_answers
 
 
 def set_pairs(path: Path, accuracy: list[list[float]], images: list[list[int]]) -> None:
@@ -43,9 +43,11 @@ def store_predictions(path: Path, logits: np.ndarray, labels: np.ndarray, domain
     table.save(RunDirectory(path).predictions_file("test"))
 
 
-def set_threshold(path: Path) -> None:
+def set_threshold(path: Path, images: int | None = None) -> None:
     metrics = RunDirectory(path).read_metrics()
     metrics["choices"]["h_fixed"] |= {"threshold": 0.2, "temperature": 1.0}
+    if images is not None:
+        metrics["choices"]["h_fixed"]["images"] = images
     RunDirectory(path).write_metrics(metrics)
 
 
@@ -310,13 +312,21 @@ def test_unknown_and_confidence_are_those_of_the_stored_predictions(make_run, ru
     logits[60:90, 2], logits[90:, 2] = 0.1, 9.0
     store_predictions(path, logits, labels, np.full(100, 2))
     context = context_of(runs)
-    shares = unknown_shares(context.dataset, "agg")
-    assert shares is not None
-    assert (shares.open_called, shares.known_called, shares.sample.images) == (75, 25, 40)
-    assert shares.sample.too_few  # 40 images: ± 13 points
-    said = headline(context).more[-1]
-    assert "Shown 40 images of classes that it does not know, it says 'unknown' to 75 of 100" in said
-    assert said.endswith("These are too few images to rely on it.")
+    known, opened = known_answers(context.dataset, "agg"), open_answers(context.dataset, "agg")
+    assert known is not None
+    assert opened is not None
+    assert (opened.called_unknown, opened.sample.images, opened.sample.open_classes) == (75, 40, 1)
+    assert (known.called_unknown, known.named_right) == (25, 75)
+    assert opened.sample.too_few  # 40 images: ± 13 points
+    first, *_, last = headline(context).more
+    assert first == (
+        "This is before it may say 'unknown'. As it is used, it says so, wrongly, to 25 of 100 images of classes that "
+        "it knows, and names 75 right (on art_&_co)."
+    )
+    assert last == (
+        "Shown 40 images of 1 class that it does not know, it says 'unknown' to 75 of 100 (on art_&_co). These are too "
+        "few images to rely on it. Other new classes may fare differently."
+    )
     # 45 of 60 at 100 %, 15 at 14 %: it claims 78 % and is right for 75 %
     assert "Do not read its confidence as a probability." not in advice(runs)
     (view,) = mistakes_views(context)
@@ -340,15 +350,67 @@ def test_unknown_and_confidence_are_those_of_acc_u(make_run, runs: Path) -> None
         store_predictions(path, logits, labels, domains)
     make_run("agg", "photo", 2, 0.9)  # no part of the average: art is missing with this seed
     context = context_of(runs)
-    shares = unknown_shares(context.dataset, "agg")
-    assert shares is not None
-    assert (shares.open_called, shares.sample.images) == (0, 120)
-    assert shares.known_called == pytest.approx(100 * (1 / 2 + 2 / 3) / 2)
-    assert headline(context).more[-1].endswith("it does know (on art_&_co, in 2 of 4 runs).")
+    opened, known = open_answers(context.dataset, "agg"), known_answers(context.dataset, "agg")
+    assert opened is not None
+    assert known is not None
+    assert (opened.called_unknown, opened.sample.images) == (0, 120)
+    in_art = (1 / 2 + 2 / 3) / 2
+    assert known.called_unknown == pytest.approx(100 * (in_art + in_art / 2) / 2), (
+        "class 7, half of photo, is known there"
+    )
+    assert known.where == "on domains that it has never seen", "photo has no open images, but known ones"
+    assert "to 0 of 100 (on art_&_co, in 2 of 4 runs)." in headline(context).more[-1]
     assert advice(runs)["Do not rely on it to notice unknown classes."].endswith("(on art_&_co, in 2 of 4 runs).")
     found = mean_confidence(context.dataset, "agg")
     assert found is not None
     assert found.where == "on domains that it has never seen"
+
+
+@pytest.mark.parametrize("held_out", ["photo", None])
+@pytest.mark.parametrize(("images", "said"), [(None, ""), (30, ""), (2, "chosen on 2 validation images")])
+def test_how_often_it_refuses_what_it_knows_needs_no_open_images(
+    make_run, runs: Path, held_out: str | None, images: int | None, said: str
+) -> None:
+    """Of 100 images it names 80 right, 30 of which are below the threshold, as are 10 of the wrong ones."""
+    path = make_run("agg", held_out, acc_u=0.8 if held_out else None)
+    set_threshold(path, images)
+    labels = np.zeros(100, dtype=np.int64)
+    logits = np.zeros((100, 8))
+    logits[:50, 0], logits[50:80, 0] = 9.0, 0.1
+    logits[80:90, 1], logits[90:, 1] = 9.0, 0.1
+    store_predictions(path, logits, labels, np.zeros(100, dtype=np.int64))
+    context = context_of(runs)
+    assert open_answers(context.dataset, "agg") is None
+    first, *rest = headline(context).more
+    assert "says so, wrongly, to 40 of 100 images of classes that it knows, and names 50 right" in first
+    assert f"(on {held_out or 'all domains'})." in first
+    assert ("guess" in first) == bool(said)
+    assert said in first
+    assert not any(sentence.startswith("Shown") for sentence in rest)
+
+
+def test_without_known_images_nothing_is_said_of_them(make_run, runs: Path) -> None:
+    path = make_run("agg", "art_&_co", acc_u=0.5)
+    set_threshold(path)
+    store_predictions(path, np.zeros((50, 8)), np.full(50, 7), np.full(50, 2))
+    dataset = context_of(runs).dataset
+    assert known_answers(dataset, "agg") is None
+    opened = open_answers(dataset, "agg")
+    assert opened is not None
+    assert opened.called_unknown == 100
+
+
+@pytest.mark.parametrize(("few", "images", "said"), [(0.52, 60, True), (0.36, 60, False), (0.52, 3, False)])
+def test_rare_classes_that_are_often_called_unknown(make_run, runs: Path, few: float, images: int, said: bool) -> None:
+    """Said where the difference is large, and both numbers rest on enough images."""
+    shares = {"known_called_unknown_many": 0.28, "known_called_unknown_medium": 0.3, "known_called_unknown_few": few}
+    path = make_run("agg", "photo", acc_u=0.6, summary=shares)
+    set_pairs(path, [[0.6] * 8] * 3, [[images] * 8] * 3)
+    reason = advice(runs).get("Look at the images that it calls 'unknown': many are of rare classes.")
+    assert (reason is not None) == said
+    if reason:
+        assert "wrongly, to 52 of 100 images of classes with fewer than 20 training images" in reason
+        assert "to as few as 28." in reason
 
 
 def test_confidence_is_that_of_the_held_out_domain(make_run, runs: Path) -> None:

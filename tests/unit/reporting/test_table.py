@@ -16,6 +16,7 @@ from ltds.reporting.formats.json_record import report_record
 from ltds.reporting.formats.latex import latex_table, latex_text
 from ltds.reporting.formats.markdown import markdown_table, markdown_text
 from ltds.reporting.formats.terminal import terminal_rows
+from ltds.reporting.glossary import METRICS
 from ltds.reporting.result_table import MISSING, TableCell, cell, detail_table, main_table, ranked
 
 
@@ -151,7 +152,7 @@ def test_cell_uses_the_sample_deviation() -> None:
 
 def test_csv_has_every_number_and_empty_where_missing(grid: Collection) -> None:
     rows = list(csv.DictReader(io.StringIO(csv_table(grid))))
-    assert len(rows) == 2 * 3 * 19
+    assert len(rows) == 2 * 3 * len(METRICS)
     found = {(r["method"], r["held_out"], r["metric"]): r for r in rows}
     assert found["agg", "photo", "acc_u"]["mean_percent"] == "42.0000"
     assert found["agg", "photo", "acc_u"]["std_percent"] == "2.8284"

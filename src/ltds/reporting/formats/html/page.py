@@ -116,13 +116,19 @@ def _legend(table: ResultTable) -> list[str]:
 
 def _chosen(runs: tuple[Run, ...], choice: str) -> list[str]:
     """How and on which split the choice behind a metric was made, as recorded by the runs: each wording once."""
-    texts = dict.fromkeys(_wording(run.metrics.choices[choice]) for run in runs if choice in run.metrics.choices)
-    return list(texts)
+    made = [run.metrics.choices[choice] for run in runs if choice in run.metrics.choices]
+    images = sorted({one["images"] for one in made if isinstance(one.get("images"), int)})
+    return list(dict.fromkeys(_wording(one, images) for one in made))
 
 
-def _wording(choice: dict[str, Any]) -> str:
+def _wording(choice: dict[str, Any], images: Sequence[int]) -> str:
+    """`images`: how many each of the runs chose it on, where that was recorded."""
     split = choice.get("split")
     where = f"Chosen on the {split} split" if split else "Not chosen on any split"
+    if images and choice.get("images") is not None:
+        where += (
+            f" ({images[0]:,}{f' to {images[-1]:,}' if images[-1] > images[0] else ''} correctly classified images)"
+        )
     oracle = " (an oracle: it uses test labels)" if choice.get("oracle") else ""
     why = f" No value, because there is {choice['why']}." if choice.get("why") else ""
     return f"{where}{oracle}: {choice.get('rule', 'rule not recorded')}.{why}"
