@@ -12,8 +12,8 @@ import numpy as np
 from ltds.evaluation.arrays import BoolArray, FloatArray, IntArray
 
 FEW_IMAGES = 30  # a share of fewer images says little: chance alone moves it by up to 18 points to either side (95 %)
-
 FEW_OPEN_CLASSES = 5  # fewer say little of other new classes: how often each is noticed differs by far
+ECE_BINS = 15
 
 
 def pair_counts(
@@ -61,7 +61,7 @@ def harmonic(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.divide(2 * a * b, total, out=np.zeros_like(total), where=total > 0)
 
 
-def expected_calibration_error(confidence: FloatArray, correct: BoolArray, bins: int = 15) -> float | None:
+def expected_calibration_error(confidence: FloatArray, correct: BoolArray, bins: int = ECE_BINS) -> float | None:
     """Mean over images of |accuracy - mean confidence| of the image's bin; None without images.
 
     confidence, correct (N,).
@@ -73,7 +73,7 @@ def expected_calibration_error(confidence: FloatArray, correct: BoolArray, bins:
 
 
 def calibration_bins(
-    confidence: FloatArray, correct: BoolArray, bins: int = 15
+    confidence: FloatArray, correct: BoolArray, bins: int = ECE_BINS
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """(bins,) images, sum of their confidence, and how many of them are correct. confidence, correct (N,).
 

@@ -233,7 +233,9 @@ def test_numbers_of_too_few_images_are_grey_and_say_why(browser: Browser, wide_p
     table = visit.page.locator("#dataset-1 table", has_text="H oracle on each held-out domain")
     few = table.locator("td.too-few")
     assert few.count() == 7  # art only: the others have no open class
-    assert (few.first.get_attribute("title") or "").startswith("Too few images to trust it: 4 open images; chance")
+    assert (few.first.get_attribute("title") or "").startswith(
+        "Too few images to trust it: 4 open images of 1 class; chance"
+    )
     assert "‡" in few.first.inner_text()
     colour = "(cell) => getComputedStyle(cell).color"
     assert few.first.evaluate(colour) != table.locator("td:not(.too-few)").nth(1).evaluate(colour)

@@ -12,6 +12,7 @@ import pytest
 
 from ltds.core.runs import RunDirectory
 from ltds.evaluation.class_groups import known_mask
+from ltds.evaluation.metrics import expected_calibration_error
 from ltds.reporting.collection import Collection, collect
 from ltds.reporting.formats.csv_table import csv_table
 from ltds.reporting.formats.json_record import report_record
@@ -21,7 +22,17 @@ from ltds.reporting.formats.terminal import terminal_rows
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.legend import ABOUT_FEW_IMAGES, IMAGES, legend
 from ltds.reporting.result_table import Column, cell_of, main_table, ranked
-from ltds.reporting.sample_size import Sample, _of_parts, half_width, is_uneven, over_domains, sample_of
+from ltds.reporting.sample_size import (
+    Sample,
+    _of_parts,
+    calibration_bias,
+    h_width,
+    half_width,
+    is_uneven,
+    over_domains,
+    ranking_width,
+    sample_of,
+)
 
 
 def test_half_width_is_wilsons_interval() -> None:
@@ -35,9 +46,10 @@ def test_the_rule() -> None:
     assert Sample(29, 1.0).too_few
     assert not Sample(30, 10.0).too_few
     assert Sample(80, 10.1).too_few
-    assert Sample(4, 20.4, "open").reason == (
-        "Too few images to trust it: 4 open images; chance alone moves it by about 20 points."
+    assert Sample(4, 20.4, "open", 2).reason == (
+        "Too few images to trust it: 4 open images of 2 classes; chance alone moves it by about 20 points."
     )
+    assert Sample(1, 20.4).reason.startswith("Too few images to trust it: 1 image; chance")
 
 
 def give_images(path: Path, images: list[list[int]]) -> None:
@@ -74,9 +86,13 @@ def test_images_behind_each_metric(small: Collection) -> None:
     found = {key: sample_of(run, key, 50) for key in METRICS}
     shown = {key: sample.text for key, sample in found.items() if sample}
     assert (shown["acc_u"], shown["macro_u"], shown["acc"], shown["ece"]) == ("700", "700", "2,100", "2,100")
-    assert (shown["h_oracle"], shown["auroc"], shown["h_u_fixed"]) == ("4 open", "4 open", "3 open")
+    assert (shown["h_oracle"], shown["auroc"]) == ("4 open of 1 class", "4 open of 1 class")
+    assert (shown["h_u_fixed"], shown["auroc_u"]) == ("3 open of 1 class", "3 open of 1 class")
+    assert (shown["open_called_unknown"], shown["open_called_unknown_u"]) == ("4 open of 1 class", "3 open of 1 class")
+    assert (shown["named_right"], shown["known_called_unknown_u"]) == ("2,100", "700")
     # photo 120 60 30 15 8 4 2 0 and sketch 90 0 40 10 0 5 1 0: one class has more than 100, three have 20 to 100
     assert (shown["many"], shown["medium"], shown["few"]) == ("300", "900", "900")
+    assert (shown["named_right_many"], shown["known_called_unknown_few"]) == ("300", "900")
     # 7 + 5 pairs of classes and sources were trained on; the other two of the sources and all of art were not
     assert (shown["seen_pairs"], shown["unseen_pairs"], shown["unseen_pairs_sources"]) == ("1,200", "900", "200")
     acc = found["acc"]
@@ -105,25 +121,134 @@ def test_an_average_over_domains_counts_every_image_once(make_run, runs: Path) -
 
 def test_an_average_of_h_counts_known_and_open_images(small: Collection) -> None:
     run = small.runs[0]
-    assert over_domains([(run, Sample(4, 9.0, "open"))], "h_oracle") == Sample(4, 9.0, "open")
-    assert over_domains([(run, Sample(4, 9.0, "open"))], "h_u_fixed") == Sample(3, 9.0, "open")
+    assert over_domains([(run, Sample(4, 9.0, "open"))], "h_oracle") == Sample(4, 9.0, "open", 1)
+    assert over_domains([(run, Sample(4, 9.0, "open"))], "h_u_fixed") == Sample(3, 9.0, "open", 1)
+    assert over_domains([(run, Sample(4, 9.0, "open"))], "open_called_unknown_u") == Sample(3, 9.0, "open", 1)
+
+
+def test_more_open_than_known_images(make_run, runs: Path) -> None:
+    """Known images are the smaller kind: they limit H and AUROC, but the share of open images called unknown does not
+    rest on them."""
+    give_images(make_run("agg", "art_&_co", 0, 0.6), [[1] * 7 + [0], [1] * 7 + [0], [1] * 7 + [90]])
+    (run,) = collect([runs]).runs
+    found = {metric: sample_of(run, metric, 50) for metric in ("h_u_fixed", "auroc_u", "open_called_unknown_u")}
+    assert [sample.text for sample in found.values() if sample] == ["7 known", "7 known", "90 open of 1 class"]
+    rejected = found["open_called_unknown_u"]
+    assert rejected is not None
+    assert rejected.half_width == half_width(50, 90)
+    assert over_domains([(run, rejected)], "open_called_unknown_u") == rejected
+
+
+@pytest.mark.parametrize("images", [[[9] * 7 + [0]] * 3, [[0] * 7 + [9]] * 3], ids=["no open", "no known"])
+def test_samples_without_open_or_without_known_images(make_run, runs: Path, images: list[list[int]]) -> None:
+    give_images(make_run("agg", "art_&_co", 0, 0.6), images)
+    (run,) = collect([runs]).runs
+    has_open = bool(images[0][7])
+    for metric in ("h_oracle", "h_fixed", "auroc", "oscr_u"):
+        assert sample_of(run, metric, 50) is None
+    assert (sample_of(run, "open_called_unknown", 50) is None) == (not has_open)
+    for metric in ("named_right_u", "known_called_unknown_few", "ece"):
+        assert (sample_of(run, metric, 50) is None) == has_open
+
+
+def spread_of(values: np.ndarray) -> float:
+    """What 95 % of the values lie within, in points to either side of their mean."""
+    return 100 * float(np.quantile(np.abs(values - values.mean()), 0.95))
+
+
+@pytest.mark.parametrize(
+    ("known", "opened", "a", "b"),
+    [(2000, 40, 0.8, 0.1), (2000, 40, 0.8, 0.5), (60, 60, 0.5, 0.5), (50, 900, 0.2, 0.9), (2000, 100, 0.9, 0.05)],
+)
+def test_the_width_of_h_is_what_chance_does(known: int, opened: int, a: float, b: float) -> None:
+    """Against simulated test sets. Where the shares are not known, the width is at least as large."""
+    rng = np.random.default_rng(1)
+    right, rejected = rng.binomial(known, a, 40_000) / known, rng.binomial(opened, b, 40_000) / opened
+    drawn = np.divide(2 * right * rejected, right + rejected, out=np.zeros(40_000), where=right + rejected > 0)
+    h = 2 * a * b / (a + b)
+    width = h_width(100 * h, known, opened, (a, b))
+    assert width == pytest.approx(spread_of(drawn), rel=0.15)
+    assert h_width(100 * h, known, opened) >= width - 0.05
+
+
+def test_the_width_of_h_at_its_ends() -> None:
+    assert h_width(0, 2000, 40, (0.8, 0.0)) == pytest.approx(2 * half_width(0, 40))
+    assert h_width(0, 2000, 40, (0.0, 0.0)) == pytest.approx(2 * half_width(0, 2000))
+    assert h_width(0, 2000, 40) == pytest.approx(2 * half_width(0, 40))
+    assert h_width(100, 2000, 40) == h_width(100, 2000, 40, (1.0, 1.0)) < 10
+
+
+@pytest.mark.parametrize("metric", ["h_fixed", "h_u_fixed"])
+def test_h_fixed_uses_its_own_shares(make_run, runs: Path, metric: str) -> None:
+    end = "_u" if metric == "h_u_fixed" else ""
+    shares = {f"named_right{end}": 0.8, f"open_called_unknown{end}": 0.1}
+    images = [[0] * 8, [0] * 8, [300] * 7 + [40]]
+    for place, summary in enumerate(({}, shares)):
+        give_images(make_run("agg", "art_&_co", place, 0.6, summary=summary), images)
+    without, found = (sample_of(run, metric, 17.8) for run in collect([runs]).runs)
+    assert found is not None
+    assert without is not None
+    assert found.half_width == h_width(17.8, 2100, 40, (0.8, 0.1))
+    assert without.half_width == h_width(17.8, 2100, 40)
+
+
+@pytest.mark.parametrize(("known", "opened"), [(2000, 40), (40, 2000), (50, 50)])
+def test_the_width_of_a_ranking_holds_for_any_scores(known: int, opened: int) -> None:
+    """Also where the scores of one kind form two clusters around those of the other: some win all pairs."""
+    rng = np.random.default_rng(2)
+    small, large = min(known, opened), max(known, opened)
+    for share in (0.5, 0.8):
+        clusters = rng.random((4000, small)) < share  # above every image of the other kind, or below
+        drawn = clusters.mean(axis=1)
+        assert spread_of(drawn) <= ranking_width(100 * share, small) + 0.7, "an interval of few images has steps"
+    ranks = [np.argsort(np.argsort(rng.random(known + opened)))[:known].sum() for _ in range(2000)]
+    without_signal = (np.array(ranks) - known * (known - 1) / 2) / (known * opened)
+    assert spread_of(without_signal) < ranking_width(50, small)
+    assert large >= small
+    assert ranking_width(100, small) == half_width(100, small) > 0
+
+
+@pytest.mark.parametrize(("images", "mean"), [(50, 16.3), (100, 11.6), (200, 8.2), (1000, 3.7)])
+def test_few_images_raise_the_ece_of_a_calibrated_model(images: int, mean: float) -> None:
+    """The figures of docs/metrics.md, for confidences spread evenly from 20 % to 100 %, and the bound for any."""
+    rng = np.random.default_rng(3)
+
+    def measured(confidence: np.ndarray) -> float:
+        drawn = [expected_calibration_error(c, rng.random(images) < c) for c in confidence]
+        return 100 * float(np.mean([one for one in drawn if one is not None]))
+
+    assert measured(rng.uniform(0.2, 1, (1000, images))) == pytest.approx(mean, abs=0.4)
+    bins = (np.arange(15) + 0.5) / 15
+    worst = measured(np.clip(rng.choice(bins, (1000, images)) * 0.2 + 0.4, 0.4, 0.6))
+    assert worst < calibration_bias(images)
+    assert measured(rng.uniform(0, 1, (1000, images))) < calibration_bias(images)
+
+
+def test_ece_is_marked_where_chance_may_add_ten_points(make_run, runs: Path) -> None:
+    for place, images in enumerate((374, 376)):
+        give_images(make_run("agg", "photo", place, 0.6), [[images, *[0] * 7], [0] * 8, [0] * 8])
+    fewer, more = (sample_of(run, "ece", 5.0) for run in collect([runs]).runs)
+    assert fewer is not None
+    assert more is not None
+    assert (fewer.images, fewer.too_few, more.images, more.too_few) == (374, True, 376, False)
 
 
 def test_h_on_four_open_images_is_marked_in_every_format(small: Collection) -> None:
     table = main_table(small.datasets[0])
-    assert table.images == ("700", "2,100", "4 open")
+    assert table.images == ("700", "2,100", "4 open of 1 class")
     assert [cell.too_few for cell in table.rows[0][1]] == [False, False, True]
     assert {ABOUT_FEW_IMAGES, IMAGES} <= set(legend([table]))
     text = markdown_table(small)
     assert "| agg | **60.0 ± 0.0** | **50.0 ± 0.0** | 40.0 ± 0.0‡ |" in text
-    assert "| *Test images* | 700 | 2,100 | 4 open |" in text
+    assert "| *Test images* | 700 | 2,100 | 4 open of 1 class |" in text
     assert "- ‡ too few images to trust the number: fewer than 30" in text
     assert "40.0{\\scriptsize\\,$\\pm$\\,0.0}$^\\ddagger$ &" in latex_table(small)
-    assert "\\midrule Test images & 700 & 2,100 & 4 open &" in latex_table(small)
+    assert "\\midrule Test images & 700 & 2,100 & 4 open of 1 class &" in latex_table(small)
     rows = {(r["method"], r["metric"]): r for r in csv.DictReader(io.StringIO(csv_table(small)))}
     h, acc_u = rows["agg", "h_oracle"], rows["agg", "acc_u"]
-    assert (h["images"], h["images_kind"], h["too_few_images"]) == ("4", "open", "yes")
-    assert (acc_u["images"], acc_u["images_kind"], acc_u["too_few_images"]) == ("700", "known", "no")
+    names = ("images", "images_kind", "too_few_images", "open_classes")
+    assert [h[name] for name in names] == ["4", "open", "yes", "1"]
+    assert [acc_u[name] for name in names] == ["700", "known", "no", ""]
     assert float(acc_u["images_half_width"]) == pytest.approx(half_width(60, 700), abs=0.001)
     cells = json.loads(json.dumps(report_record(small)))["datasets"][0]["cells"]
     marked = {c["metric"]: (c["images"]["images"], c["too_few_images"]) for c in cells if c["images"]}

@@ -26,7 +26,7 @@ COMPARED = (
     "lost",
     "mean_rank",
 )
-SAMPLES = ("images", "images_kind", "images_half_width", "too_few_images")
+SAMPLES = ("images", "images_kind", "images_half_width", "too_few_images", "open_classes")
 COSTS = ("parameters", "seconds_per_step")
 INFORMED = "knows_open_names"
 
@@ -63,7 +63,8 @@ def _sample(cell: TableCell) -> tuple[str | float | None, ...]:
     if cell.sample is None:
         return (None,) * len(SAMPLES)
     kind = cell.sample.kind or "known"
-    return cell.sample.images, kind, cell.sample.half_width, "yes" if cell.too_few else "no"
+    few, classes = "yes" if cell.too_few else "no", cell.sample.open_classes or None
+    return cell.sample.images, kind, cell.sample.half_width, few, classes
 
 
 def _difference(reference: str | None, row: ComparisonRow | None) -> tuple[str | float | None, ...]:
