@@ -128,6 +128,29 @@ def test_open_set_and_reliability_agree_with_the_metrics(dataset: Dataset) -> No
     assert gaps.sum() / bins.images.sum() == pytest.approx(bins.ece)
 
 
+def test_the_open_set_figure_shows_the_deployed_score_and_its_threshold(runs: Path, make_run) -> None:
+    path = enrich(make_run("agg", "art_&_co", 0, 0.4), 1)
+    run, table = RunDirectory(path), predictions(1)
+    metrics = run.read_metrics()
+    metrics["choices"]["h_fixed"] |= {"threshold": 0.6, "temperature": 0.5}
+    metrics["choices"]["h_best"] = {"threshold": 0.7}
+    run.write_metrics(metrics)
+    context = FigureContext(collect([runs]).datasets[0], "agg")
+    scores = context.deployed_scores["agg"]
+    case = open_set_curves(context.compared_runs["agg"], scores)
+    assert case is not None
+    logits = table.logits[:, :7].astype(np.float64) / 0.5
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    expected = (powers / powers.sum(axis=1, keepdims=True)).max(axis=1)
+    np.testing.assert_allclose(case.known, expected[table.labels != 7])
+    assert (case.score, dict(case.marked)) == ("Softened confidence", {"deployed": 0.6, "oracle": 0.7})
+    kept = np.mean((expected >= 0.6)[table.labels != 7] & (logits.argmax(axis=1) == table.labels)[table.labels != 7])
+    rejected = np.mean(expected[table.labels == 7] < 0.6)
+    h = 100 * 2 * kept * rejected / (kept + rejected)
+    (drawing,) = (one for one in evidence(context.dataset) if one.title == "Known and open images")
+    assert f"agg: H {h:.1f} % at the deployed threshold, best H {100 * case.h.max():.1f} % (oracle:" in drawing.alt
+
+
 def test_distances_are_means_over_runs(runs: Path, make_run) -> None:
     enrich(make_run("agg", "photo", 0), 0)
     enrich(make_run("agg", "photo", 1), 2)

@@ -142,7 +142,7 @@ def test_open_set_draws_shares_rates_and_the_area() -> None:
     assert known.get_data().values[BINS - 1] == 50
     assert rates.lines[2].get_ydata().tolist() == pytest.approx([0, 600 / 7, 0])
     assert rates.texts[0].get_text() == " oracle "
-    assert curve.texts[0].get_text() == "OSCR 75.0"
+    assert curve.texts[0].get_text() == "Area 75.0"
     drawn(figure)
 
 

@@ -68,6 +68,13 @@ class FigureContext:
         }
 
     @cached_property
+    def deployed_scores(self) -> dict[str, OpenSetScores]:
+        """As `open_set_scores`, by the score that a run compares with its threshold for "unknown", if it has one."""
+        runs = self.compared_runs
+        rules = {label: (runs[label].deployed_rule, table) for label, table in self.predictions.items()}
+        return {label: rule.scores(table, runs[label].task) for label, (rule, table) in rules.items() if rule}
+
+    @cached_property
     def semantic_run(self) -> SemanticRun | None:
         """The first run of the method that stored the most diagnostics of a semantic space."""
         candidates = []

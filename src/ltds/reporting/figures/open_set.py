@@ -1,4 +1,4 @@
-"""Open set: confidence of known and open images, the rates at each threshold, and the OSCR curve."""
+"""Open set: scores of known and open images, the rates at each threshold, and the OSCR curve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ltds.evaluation.arrays import FloatArray
 from ltds.evaluation.metrics import harmonic
-from ltds.evaluation.openset import OpenSetScores, oscr_curve, rates
+from ltds.evaluation.openset import OpenSetScores, best_h, oscr_curve, rates
 from ltds.reporting.figures.canvas import COLOURS, GREY, INK, add_legend, clean_axes, new_figure, shortened
 from ltds.reporting.figures.context import FigureContext, run_note
 from ltds.reporting.figures.drawing import OPEN_CLASSES, Drawing
@@ -28,9 +28,10 @@ POINTS = 200  # of a curve over thresholds
 
 @dataclass(frozen=True)
 class OpenSetCurves:
-    """Confidence of known (N,) and open (M,) images; a, b and h (T,) over thresholds (T,); the OSCR curve x, y (L,).
+    """Scores of known (N,) and open (M,) images; a, b and h (T,) over thresholds (T,); the OSCR curve x, y (L,).
 
-    `marked`: name of a rule -> the threshold that it chose.
+    `score`: what they are called. `marked`: name of a rule -> the threshold that it chose. `deployed_h`: H at the
+    threshold of the deployed model, None without one.
     """
 
     known: FloatArray
@@ -42,25 +43,42 @@ class OpenSetCurves:
     x: FloatArray
     y: FloatArray
     marked: Mapping[str, float]
+    score: str = "Max softmax"
+    deployed_h: float | None = None
+
+    @property
+    def summary(self) -> str:
+        oracle = f"best H {100 * self.h.max():.1f} % (oracle: its threshold is chosen on test labels)"
+        return (
+            oracle
+            if self.deployed_h is None
+            else f"H {100 * self.deployed_h:.1f} % at the deployed threshold, {oracle}"
+        )
 
 
 def draw(context: FigureContext) -> Iterator[Drawing]:
     runs = context.compared_runs
-    computed = {label: open_set_curves(runs[label], scores) for label, scores in context.open_set_scores.items()}
+    known_scores = {**context.open_set_scores, **context.deployed_scores}
+    computed = {label: open_set_curves(runs[label], scores) for label, scores in known_scores.items()}
     cases = {label: case for label, case in computed.items() if case}
     if cases:
         yield Drawing(
             open_set(cases),
             "Known and open images",
             "The less the histograms overlap, the better open classes are detected. a: known images accepted and "
-            f"correct, b: open images rejected, H: their harmonic mean at each threshold. {run_note(runs)}",
-            "; ".join(f"{label}: best H {100 * case.h.max():.1f} %" for label, case in cases.items()) + ".",
+            "correct, b: open images rejected, H: their harmonic mean at each threshold. The oracle threshold is the "
+            "best one, chosen on test labels. The softened confidence is what the deployed model compares with its "
+            f"threshold; AUROC and OSCR of the tables use the largest softmax value. {run_note(runs)}",
+            "; ".join(f"{label}: {case.summary}" for label, case in cases.items()) + ".",
             OPEN_CLASSES,
         )
 
 
 def open_set_curves(run: Run, scores: OpenSetScores) -> OpenSetCurves | None:
-    """Confidences, rates and curve of a run; None without known or without open images."""
+    """Scores, rates and curve of a run; None without known or without open images.
+
+    scores: by the deployed rule of the run, or by the largest softmax value where it has none.
+    """
     thresholds = np.linspace(0, 1, POINTS + 1)
     both, curve = rates(scores, thresholds), oscr_curve(scores)
     if both is None or curve is None:
@@ -68,18 +86,22 @@ def open_set_curves(run: Run, scores: OpenSetScores) -> OpenSetCurves | None:
     known, opened = scores.confidence[scores.known], scores.confidence[~scores.known]
     kept = np.unique(np.linspace(0, len(curve[0]) - 1, POINTS + 1).round().astype(np.int64))
     x, y = curve[0][kept] / len(opened), curve[1][kept] / len(known)
-    return OpenSetCurves(known, opened, thresholds, *both, harmonic(*both), x, y, _thresholds(run))
+    rule, h = run.deployed_rule, harmonic(*both)
+    at_rule = best_h(scores, np.array([rule.threshold])) if rule else None
+    score, deployed_h = "Softened confidence" if rule else "Max softmax", at_rule[0] if at_rule else None
+    return OpenSetCurves(known, opened, thresholds, *both, h, x, y, _thresholds(run), score, deployed_h)
 
 
 def _thresholds(run: Run) -> Mapping[str, float]:
-    """The thresholds with which the metrics of the run were computed."""
-    names = {"h_oracle": "oracle", "h_softmax5": "5th percentile"}
+    """The thresholds on the score of the figure with which the metrics of the run were computed."""
+    of_softmax = {"h_oracle": "oracle", "h_softmax5": "5th percentile"}
+    names = {"h_fixed": "deployed", "h_best": "oracle"} if run.deployed_rule else of_softmax
     values = {word: run.metrics.choices.get(name, {}).get("threshold") for name, word in names.items()}
     return {word: float(value) for word, value in values.items() if isinstance(value, int | float)}
 
 
 def open_set(cases: Mapping[str, OpenSetCurves]) -> Figure:
-    """A row for each method: histograms of max softmax, a, b and H over the threshold, and the OSCR curve."""
+    """A row for each method: histograms of the score, a, b and H over the threshold, and the OSCR curve."""
     figure = new_figure(9, 2.7 * len(cases) + 0.2)
     panels = figure.subplots(len(cases), 3, squeeze=False)
     for line, (method, case) in zip(panels, cases.items(), strict=True):
@@ -102,7 +124,7 @@ def _histograms(axes: Axes, case: OpenSetCurves) -> list[Artist]:
         handles.append(axes.stairs(share, edges, color=colour, linewidth=1.6, linestyle=dash))
         axes.stairs(share, edges, color=colour, fill=True, alpha=0.15)
     axes.set_xlim(0, 1)
-    axes.set_xlabel("Max softmax", fontsize=8, color=GREY)
+    axes.set_xlabel(case.score, fontsize=8, color=GREY)
     axes.set_ylabel("Images %", fontsize=8, color=INK)
     return handles
 
@@ -128,7 +150,7 @@ def _curve(axes: Axes, case: OpenSetCurves) -> None:
     axes.plot(case.x * 100, case.y * 100, color=COLOURS[2], linewidth=1.6)
     axes.fill_between(case.x * 100, case.y * 100, color=COLOURS[2], alpha=0.12, linewidth=0)
     area = 100 * float((np.diff(case.x) * (case.y[1:] + case.y[:-1])).sum() / 2)
-    axes.text(96, 5, f"OSCR {area:.1f}", fontsize=8, color=INK, ha="right")
+    axes.text(96, 5, f"Area {area:.1f}", fontsize=8, color=INK, ha="right")
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 100)
     axes.set_xlabel("Open images accepted %", fontsize=8, color=GREY)
