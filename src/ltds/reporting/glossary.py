@@ -99,7 +99,7 @@ _ALL = (
         "macro_accuracy",
         "Macro",
         "Mean over classes of the accuracy in each: every class has the same weight.",
-        "of 100 test images, how many it names right if a rare class counts as much as a frequent one",
+        "of 100 test images, for how many the true class comes first if a rare class counts as much as a frequent one",
     ),
     *(
         metric
@@ -185,7 +185,8 @@ _ALL = (
         "many",
         "Many",
         "Accuracy on classes with many training images.",
-        f"how many of 100 images it names right, for classes with {SHOT_MEANING['many']} training images",
+        "for how many of 100 images the true class comes first, for classes with "
+        f"{SHOT_MEANING['many']} training images",
         choice="shots",
     ),
     Metric(
@@ -206,7 +207,7 @@ _ALL = (
         "seen_pairs",
         "Seen pairs",
         "Accuracy on images whose class had training images in the same domain.",
-        "how many of 100 images it names right, if their class has training images in the same domain",
+        "for how many of 100 images the true class comes first, if it has training images in the same domain",
     ),
     Metric(
         "unseen_pairs",

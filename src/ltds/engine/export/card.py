@@ -157,16 +157,9 @@ def _results(model: StoredModel) -> Iterator[str]:
     yield (
         "On test images. Accuracy: the share of images of known classes whose class is named correctly, before the "
         'model may say "unknown". Macro accuracy: the mean over classes, so that rare ones count as much as common '
-        'ones. Named right: as accuracy, but without the images that it calls "unknown", as it is used. Confidence: '
-        "its mean over the same images."
+        "ones."
     )
-    if _rows_with_open_images(model):
-        yield (
-            "AUROC: how often an image of a known class gets a higher score than one of an unknown class, by the score "
-            'that decides about "unknown" (50 % is chance).'
-        )
-    else:
-        yield "It was not tested on images of unknown classes: how often it notices one is not known."
+    yield from _about_unknown(model)
     yield ""
     if unseen := model.scores.get("unseen"):
         yield (
@@ -202,11 +195,27 @@ def _results(model: StoredModel) -> Iterator[str]:
     yield f"Where a number rests on fewer than {FEW_IMAGES} images, it says little."
 
 
-def _rows_with_open_images(model: StoredModel) -> list[Mapping[str, Any]]:
-    """The rows of the tables that rest on images of unknown classes, too."""
+def _about_unknown(model: StoredModel) -> Iterator[str]:
+    """What the columns about "unknown" mean, of those that the tables have."""
+    rows = _domain_rows(model)
+    if any(row.get("named_right") is not None for row in rows):
+        yield (
+            'Named right: as accuracy, but without the images that it calls "unknown", as it is used. Confidence: its '
+            "mean over the same images."
+        )
+    if any(row.get("auroc_deployed") is not None for row in rows):
+        yield (
+            "AUROC: how often an image of a known class gets a higher score than one of an unknown class, by the score "
+            'that decides about "unknown" (50 % is chance).'
+        )
+    if not any(row["open_images"] for row in rows):
+        yield "It was not tested on images of unknown classes: how often it notices one is not known."
+
+
+def _domain_rows(model: StoredModel) -> list[Mapping[str, Any]]:
+    """The rows of the tables of domains."""
     scores = model.scores
-    rows = (*scores["per_domain"].values(), *scores.get("unseen", {}).values()) if scores else ()
-    return [row for row in rows if row["open_images"]]
+    return [*scores["per_domain"].values(), *scores.get("unseen", {}).values()] if scores else []
 
 
 def _domain_table(first: str, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -248,7 +257,7 @@ def _limits(model: StoredModel) -> Iterator[str]:
     yield f"- It was {tested}. On images of another origin expect {less}, and measure it there."
     yield "- It knows only the classes that it was trained on. Images of others are often given one of these names."
     yield f"- A confidence is the model's own estimate, not a measured probability of being right.{_gaps(model)}"
-    classes = max((row.get("tested_open_classes", 0) for row in _rows_with_open_images(model)), default=0)
+    classes = max((row.get("tested_open_classes", 0) for row in _domain_rows(model)), default=0)
     if 0 < classes < FEW_OPEN_CLASSES:
         yield (
             f"- It was tested on {_counted_classes(classes)} unknown to it: it may notice others far more or far less "

@@ -32,7 +32,8 @@ def report_record(collection: Collection, reference: str | None = None) -> dict[
         "unit": "percent",
         "interval": {"level": LEVEL, "cells": "Student's t over seeds",
                      "differences": "Student's t over held-out domains; over seeds if there is one domain"},
-        "images": "test images behind a number; half_width: half of the 95 % interval that chance over images allows",
+        "images": "test images behind a number; half_width: half of the 95 % interval that chance allows; of "
+                  "ece: the most that chance adds on average",
         "test": "Wilcoxon signed-rank over (held-out, seed) pairs; p_holm corrects over the methods of one comparison "
                 "that share two or more seeds with the reference, and is null for the others",
         "datasets": [_dataset(dataset, reference) for dataset in collection.datasets],
