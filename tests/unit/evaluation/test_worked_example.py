@@ -10,6 +10,7 @@ import pytest
 
 from ltds.core.task import Task
 from ltds.evaluation import PredictionTable, compute_metrics, expected_calibration_error, known_and_open_rates
+from ltds.evaluation.class_groups import answer_shares
 from ltds.evaluation.metrics import harmonic
 from ltds.evaluation.openset import OpenSetScores, percentile_threshold
 
@@ -33,9 +34,13 @@ NIGHT = IN == 2
 
 
 @pytest.fixture(scope="module")
-def metrics() -> dict[str, dict[str, float]]:
+def task() -> Task:
     counts = [[int(n) for n in re.findall(r"\d+", line)] for line in re.findall(r"(?m)^\| (?:day|dusk) \|(.*)$", PAGE)]
-    task = Task("example", CLASSES, DOMAINS, "night", np.array(counts[:2]))
+    return Task("example", CLASSES, DOMAINS, "night", np.array(counts[:2]))
+
+
+@pytest.fixture(scope="module")
+def metrics(task: Task) -> dict[str, dict[str, float]]:
     logits = np.log(probabilities()).astype(np.float32)
     table = PredictionTable(logits, LABELS, IN, np.arange(len(ROWS)))
     computed = compute_metrics(table, None, task)
@@ -77,6 +82,21 @@ def test_h_at_a_threshold() -> None:
     a, b = known_and_open_rates(probabilities()[NIGHT], LABELS[NIGHT], [3], 0.5) or (0.0, 0.0)
     assert (a, b) == (3 / 8, 1 / 2)
     assert harmonic(np.array([a]), np.array([b]))[0] == pytest.approx(value("H"), abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("named right", "named_right"),
+        ("wrongly unknown", "known_called_unknown"),
+        ("rightly unknown", "open_called_unknown"),
+    ],
+)
+def test_answers_at_a_threshold(task: Task, name: str, key: str) -> None:
+    confidence, right = probabilities().max(axis=1), probabilities().argmax(axis=1) == LABELS
+    unknown = confidence < 0.5
+    counts = [np.bincount(LABELS[NIGHT & mask], minlength=4)[None] for mask in (unknown, right & ~unknown, NIGHT)]
+    assert answer_shares(*counts, task)[key] == pytest.approx(value(name), abs=1e-9)
 
 
 def test_calibration() -> None:

@@ -16,6 +16,7 @@ from ltds.reporting.dataset import Dataset
 from ltds.reporting.domain_accuracy import domain_rows, source_accuracy
 from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.formats.html.mistakes import NO_PICTURES, mistakes_views
+from ltds.reporting.formats.html.page import _chosen
 from ltds.reporting.headline import headline
 from ltds.reporting.recommendation import recommendations
 from ltds.reporting.unseen_scores import known_answers, mean_confidence, open_answers
@@ -387,6 +388,14 @@ def test_how_often_it_refuses_what_it_knows_needs_no_open_images(
     assert ("guess" in first) == bool(said)
     assert said in first
     assert not any(sentence.startswith("Shown") for sentence in rest)
+
+
+def test_the_page_says_on_how_many_images_thresholds_were_chosen(make_run, runs: Path) -> None:
+    for seed, images in enumerate((None, 14, 1200)):
+        set_threshold(make_run("agg", seed=seed), images)
+    (text,) = {text for text in _chosen(collect([runs]).runs, "h_fixed") if "images" in text}
+    assert text.startswith("Chosen on the val split (14 to 1,200 correctly classified images): ")
+    assert _chosen(collect([runs]).runs, "model") == ["Chosen on the val split: best mean validation accuracy."]
 
 
 def test_without_known_images_nothing_is_said_of_them(make_run, runs: Path) -> None:
