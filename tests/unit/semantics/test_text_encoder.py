@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from ltds.core.errors import ConfigError, DataError
@@ -159,6 +160,17 @@ def test_a_model_that_reads_only_images(tmp_path: Path) -> None:
     save_tokenizer(tmp_path)
     with pytest.raises(DataError, match="a model for text only, but got ViTModel, which raised"):
         from_text_encoder(tmp_path, TEXTS)
+
+
+@needs_transformers
+@pytest.mark.parametrize(("lost", "named"), [(1, "no 'encoder.layer.0[^ ]*'"), (9, "no '.*' and 4 more")])
+def test_weights_that_are_missing_are_named(bert: Path, tmp_path: Path, lost: int, named: str) -> None:
+    folder = shutil.copytree(bert, tmp_path / "bert")
+    weights = load_file(folder / "model.safetensors")
+    gone = [name for name in weights if "encoder.layer.0" in name][:lost]
+    save_file({name: weights[name] for name in weights.keys() - gone}, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(DataError, match=rf"those of AutoModel, but got {named}\. The file is for"):
+        from_text_encoder(folder, TEXTS)
 
 
 def save_plain_tokenizer(folder: Path) -> None:
