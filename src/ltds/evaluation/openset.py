@@ -1,8 +1,9 @@
 """Open-set scores: H with its thresholds, AUROC, OSCR.
 
 Two scores are in use. The paper's is the largest softmax value over all C columns, where a prediction of an open class
-counts as "unknown". A deployed model's is the largest softmax value over the known classes, softened by a temperature:
-open classes are not predicted at all.
+counts as "unknown". A deployed model's is the largest softmax value over the known classes of logits that are rescaled by
+a temperature (below 1 it sharpens, though the score is called softened confidence): open classes are not predicted at
+all.
 AUROC and OSCR measure how well the paper's score ranks known above open images; the predicted class does not matter
 there. H judges decisions. A value is None if there are no known or no open images. Each sweep sorts once: O(N log N).
 """
@@ -23,6 +24,7 @@ SOFTMAX_PERCENTILE = 5.0
 SOFTENING = 0.25  # the temperature, in standard deviations of the logits of an image
 CAUTION = 2  # how much more a rejected image of a known class counts than an accepted one of a struck-out class
 FEWEST_REJECTED = 0.08  # share of the correctly classified validation images that are below the smallest threshold
+WIDEST_GAP = 32.0  # between rescaled logits: beyond 36.7 the score is exactly 1 in float64
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class OpenSetScores:
     def of_known_classes(
         cls, logits: NDArray[np.floating], labels: IntArray, open_classes: Sequence[int], temperature: float
     ) -> OpenSetScores:
-        """A deployed model's scores: the softened confidence over the known classes. logits (N,C), labels (N,)."""
+        """A deployed model's scores: the rescaled confidence over the known classes. logits (N,C), labels (N,)."""
         known_logits = without_open(logits, open_classes)
         is_open = np.isin(labels, list(open_classes))
         confidence = softened_confidence(known_logits, temperature)
@@ -133,12 +135,24 @@ def without_open(logits: NDArray[np.floating], open_classes: Sequence[int]) -> F
 
 
 def softening_temperature(known_logits: FloatArray) -> float:
-    """SOFTENING times the standard deviation of an image's logits, on average over images. (N,C), -inf left out."""
+    """SOFTENING times the standard deviation of an image's logits, on average over images. (N,C), -inf left out.
+
+    With hundreds of classes, one logit far above the others hardly adds to that, and nearly all scores would be exactly
+    1, the threshold, too: no image would be rejected. So the temperature is at least so high that the median gap
+    between the two largest logits of an image is WIDEST_GAP once they are rescaled. Scores above that still run into 1.
+    """
     finite = np.isfinite(known_logits)
     if not finite.any():
         return 1.0
     spread = float(np.mean(np.std(known_logits, axis=1, where=finite)))
-    return SOFTENING * spread if spread > 0 else 1.0
+    return max(SOFTENING * spread, _median_gap(known_logits) / WIDEST_GAP) if spread > 0 else 1.0
+
+
+def _median_gap(known_logits: FloatArray) -> float:
+    """The median over images of the gap between the two largest logits (N,C); 0 if none has two."""
+    two = np.partition(known_logits, -2, axis=1)[:, -2:] if known_logits.shape[1] > 1 else np.empty((0, 2))
+    gaps = two[np.isfinite(two).all(axis=1)]
+    return float(np.median(gaps[:, 1] - gaps[:, 0])) if len(gaps) else 0.0
 
 
 def softened_confidence(known_logits: FloatArray, temperature: float) -> FloatArray:

@@ -173,6 +173,31 @@ def test_some_of_the_correct_images_are_always_rejected():
     assert threshold == pytest.approx(right[2]), "the 8th percentile: two of 26 are below"
 
 
+@pytest.mark.parametrize("gap", [10.0, 1e30])
+def test_with_a_thousand_classes_the_scores_are_not_all_one(gap):
+    """The gap is 92 times a quarter of the standard deviation of the logits, so the score would be exactly 1."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 1000, 500)
+    logits = rng.normal(0, 0.03 * gap, (500, 1000))
+    logits[np.arange(500), labels] += gap
+    temperature = openset.softening_temperature(logits)
+    two = np.sort(logits, axis=1)[:, -2:]
+    assert temperature == pytest.approx(np.median(two[:, 1] - two[:, 0]) / 32)
+    threshold = openset.struck_out_threshold(logits, labels, temperature)
+    scores = openset.softened_confidence(logits, temperature)
+    assert threshold < 1
+    assert np.count_nonzero(scores < threshold) == 40, "the 8th percentile"
+
+
+def test_the_temperature_of_few_classes_is_a_quarter_of_the_spread():
+    logits = np.zeros((9, 60))
+    logits[:, 3] = 1000.0
+    assert openset.softening_temperature(logits) == pytest.approx(0.25 * logits[0].std())
+    assert openset.softening_temperature(np.full((4, 1), 3.0)) == 1.0
+    hidden = np.column_stack([logits[:, 3], np.full((9, 2), -np.inf)])
+    assert openset.softening_temperature(hidden) == 1.0, "one known class has no gap"
+
+
 @pytest.mark.parametrize("open_columns", [0, 1])
 def test_with_two_known_classes_what_is_struck_out_says_nothing(open_columns):
     """One class is left, whose score is always 1; the balance would reject half of the images that are right."""
