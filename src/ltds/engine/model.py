@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from ltds.core.errors import ConfigError, expected
+from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.progress import SILENT, Progress
+from ltds.core.text import few
 from ltds.data.decode import ImageSource, is_image, not_an_image
 from ltds.engine.naming import UnknownNamer
 from ltds.engine.stored_model import StoredModel
@@ -116,13 +117,28 @@ class Model:
     def interpret(
         self, logits: NDArray[np.float32], *, top: int = 5, threshold: float | None = None
     ) -> list[ImagePrediction]:
-        """What `predict` says of images with these logits (N,C), of which those of open classes are left out."""
+        """What `predict` says of images with these logits (N,C), of which those of open classes are left out.
+
+        DataError for NaN or infinity: any answer would look like one of the model.
+        """
         threshold = self.threshold if threshold is None else threshold
+        wrong = [str(row) for row in np.flatnonzero(~self.has_answer(logits))]
+        if wrong:
+            rule, remedy = (
+                "finite (-inf for classes that are never predicted)",
+                "Look for extreme values in the inputs.",
+            )
+            raise DataError(expected("the model's logits", rule, f"NaN or infinity in the rows {few(wrong)}", remedy))
         known = np.array(self.task.known_classes)
         names = [self.classes[c] for c in known]
         shown = logits[:, known].astype(np.float64)
         scores = softened_confidence(shown, self.record.unknown.temperature)
         return [_interpret(row, score, names, top, threshold) for row, score in zip(shown, scores, strict=True)]
+
+    def has_answer(self, logits: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """(N,) whether each row of logits (N,C) says anything: the largest of the known classes is a finite number."""
+        finite: NDArray[np.bool_] = np.isfinite(logits[:, self.task.known_classes].max(axis=1))
+        return finite
 
     def logits(self, images: ModelInput, *, batch_size: int = 64, progress: Progress = SILENT) -> NDArray[np.float32]:
         """(N,C) logits, the same as those that evaluation stores for these images."""

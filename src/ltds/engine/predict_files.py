@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 
 import torch
@@ -92,7 +93,10 @@ def predict_files(
     batch_size: int = 64,
     progress: Progress = SILENT,
 ) -> FilePredictions:
-    """What the model says of each file; see `Model.predict`. Files are read while the network computes."""
+    """What the model says of each file; see `Model.predict`. Files are read while the network computes.
+
+    A file for which it computes NaN is skipped, like one that cannot be read: thousands of others may be good.
+    """
     preprocessing = require_images(model)
     check_counts(top=top, nearest=nearest, batch_size=batch_size)
     add_details = prepare_details(model, nearest, name_unknowns, progress)
@@ -108,9 +112,12 @@ def predict_files(
             skipped += bad
             if images is not None:
                 outputs = model.method.predict(preprocessing.to_inputs(images).to(model.device))
-                answers = model.interpret(outputs.logits.float().cpu().numpy(), top=top, threshold=threshold)
+                logits = outputs.logits.float().cpu().numpy()
                 features = outputs.features.flatten(1).float().cpu().numpy()
-                predicted += map(PredictedFile, good, add_details(answers, features))
+                said = model.has_answer(logits)
+                answers = model.interpret(logits[said], top=top, threshold=threshold)
+                predicted += map(PredictedFile, compress(good, said), add_details(answers, features[said]))
+                skipped += [SkippedFile(file, "the model computes NaN or infinity") for file in compress(good, ~said)]
             advance(len(good) + len(bad))
     return FilePredictions(tuple(predicted), tuple(skipped))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import os
@@ -13,8 +14,11 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, replace
+from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -215,6 +219,30 @@ def test_the_script_next_to_the_onnx_file_predicts_without_ltds(toy: Manifest, m
     for line, answer in zip(lines, model.predict(files), strict=True):
         assert line[1] == answer.label
         assert float(line[2]) == pytest.approx(answer.confidence, abs=1e-4)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5])
+def test_the_script_names_no_class_for_nan(
+    toy: Manifest, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threshold: float | None
+) -> None:
+    """NaN is not below a threshold either."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    logits = np.array([[0, 9, 0, 0, 0, 0], [np.nan, 1, 2, 0, 0, 0]], np.float32)
+    rows = iter(logits[:, None])
+    session = SimpleNamespace(run=lambda *_: ((row := next(rows)), row, None))
+    monkeypatch.setattr(onnxruntime, "InferenceSession", lambda *_, **__: session)
+    content = json.loads((exported / "model.json").read_text())
+    content["unknown"]["threshold"] = threshold
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    script = resources.files("ltds.engine.export.standalone").joinpath("predict_onnx.py").read_bytes()
+    (tmp_path / "predict_onnx.py").write_bytes(script)
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = runpy.run_path(str(tmp_path / "predict_onnx.py"))["main"]([str(file) for file in images_of(toy, 2)])
+    good, bad = images_of(toy, 2)
+    assert (code, out.getvalue().split("\t")[:2]) == (1, [str(good), "bee"])
+    assert out.getvalue().count("\n") == 1
+    assert err.getvalue() == f"Skipped {bad}: the model computes NaN or infinity\n"
 
 
 def labels_with_a_class_called_unknown(folder: Path, answers: Sequence[ImagePrediction]) -> list[str]:
@@ -424,6 +452,7 @@ def check_that_bad_vectors_are_refused(script: Path, inputs: np.ndarray) -> None
         (hole, "Expected finite numbers, but got NaN or infinity in the rows [3]."),
         (inputs[0], "Expected vectors (N,7), but got the shape (7,). For one vector: vector[None]"),
         (inputs[:, :6], "Expected vectors (N,7), but got the shape (5, 6)."),
+        (np.full((2, 7), 3e38), "Expected finite logits, but the model computes NaN or infinity in the rows [0, 1]."),
         (np.array(["text"]), f"Expected '{file}' to be a file .npy of numbers (N,7), but got: "),
         (None, "Usage: python predict_onnx.py vectors.npy"),
     ):

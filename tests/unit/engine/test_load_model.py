@@ -189,6 +189,42 @@ def test_an_open_class_is_never_predicted(toy: Manifest, tmp_path: Path) -> None
     assert sum(probability for _, probability in answer.classes) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_logits_that_say_nothing_get_no_answer(toy: Manifest, tmp_path: Path, bad: float) -> None:
+    """The largest of NaN and numbers is any of them: the answer was a class with the confidence nan."""
+    model = load_model(trained(toy, tmp_path / "run").path)
+    logits = np.zeros((9, 6), np.float32)
+    logits[[2, 7], 0] = bad
+    for threshold in (None, 0.0, 0.9):
+        with pytest.raises(DataError, match=r"finite \(-inf .*\), but got NaN or infinity in the rows 2, 7\. Look for"):
+            model.interpret(logits, threshold=threshold)
+    nothing = np.full((1, 6), -np.inf, np.float32)
+    with pytest.raises(DataError, match="in the rows 0"):
+        model.interpret(nothing)
+    nothing[0, 3], logits[:, 5] = 1.0, bad
+    assert model.interpret(nothing)[0].classes[0] == ("dog", 1.0)
+    assert len(model.interpret(logits[:2])) == 2, "the logit of an open class does not matter"
+    assert model.interpret(logits[:0]) == []
+
+
+def test_a_file_without_finite_logits_is_skipped(
+    toy: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_model(trained(toy, tmp_path / "run").path, device="cpu")
+    files = [toy.root / toy.paths[row] for row in range(5)]
+    wanted, compute = model.predict(files), model.method.predict
+
+    def predict(images: torch.Tensor) -> ltds.Prediction:
+        found = compute(images)
+        found.logits[1] = np.nan
+        return found
+
+    monkeypatch.setattr(model.method, "predict", predict)
+    done = ltds.predict(model, files)
+    assert [(row.file, row.answer) for row in done] == [(files[i], wanted[i]) for i in (0, 2, 3, 4)]
+    assert [(bad.file, bad.reason) for bad in done.skipped] == [(files[1], "the model computes NaN or infinity")]
+
+
 def test_unknown_is_decided_as_the_metric_h_fixed_does(toy: Manifest, tmp_path: Path) -> None:
     run = trained(toy, tmp_path / "run", "ltds")
     table, metrics = PredictionTable.load(run.predictions_file("test")), run.read_metrics()

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -70,6 +71,7 @@ def test_two_batches_are_read_while_the_network_computes_another() -> None:
         record=SimpleNamespace(preprocessing=Reader(8, EvalTransform(8))),
         method=SimpleNamespace(predict=predict),
         device=torch.device("cpu"),
+        has_answer=lambda logits: np.ones(len(logits), dtype=np.bool_),
         interpret=lambda logits, **_: ["seen"] * len(logits),
     )
     found = predict_files(model, [Path(f"{i}.png") for i in range(6)], batch_size=1)

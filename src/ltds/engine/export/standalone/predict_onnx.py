@@ -158,7 +158,11 @@ def main(words: list[str]) -> int:
             code = 1
             continue
         logits, shares, _ = session.run(None, {"inputs": inputs})
-        unknown = threshold is not None and score(logits[0][known]) < threshold
+        if not np.isfinite(logits[0][known].max()):
+            print(inert(f"Skipped {file}: the model computes NaN or infinity"), file=sys.stderr)
+            code = 1
+            continue
+        unknown = threshold is not None and not score(logits[0][known]) >= threshold
         label = "unknown" if unknown else shown(MODEL["classes"][shares[0].argmax()])
         print(inert(file), label, f"{shares[0].max():.4f}", sep="\t")
     return code

@@ -50,9 +50,12 @@ def main(file: str) -> None:
     inputs = read_vectors(file) / np.float32(MODEL["preprocessing"]["scale"])
     logits, shares, _ = session.run(None, {"inputs": inputs})
     known = np.array([name not in MODEL["open_classes"] for name in MODEL["classes"]])
+    wrong = np.flatnonzero(~np.isfinite(logits[:, known].max(axis=1)))
+    if len(wrong):
+        sys.exit(f"Expected finite logits, but the model computes NaN or infinity in the rows {wrong[:5].tolist()}.")
     threshold = MODEL["unknown"]["threshold"]
     for row, (values, share) in enumerate(zip(logits, shares, strict=True)):
-        unknown = threshold is not None and score(values[known]) < threshold
+        unknown = threshold is not None and not score(values[known]) >= threshold
         label = "unknown" if unknown else shown(MODEL["classes"][share.argmax()])
         print(row, label, f"{share.max():.4f}", sep="\t")
 
