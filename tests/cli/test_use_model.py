@@ -20,6 +20,7 @@ import ltds
 from command_line import Command, refused
 from ltds.core.errors import ConfigError
 from ltds.core.runs import RunDirectory
+from ltds.core.text import score_decimals, score_text
 from ltds.data.manifest import Manifest
 from ltds.engine import use
 from ltds.engine.loop import train
@@ -63,7 +64,9 @@ def test_the_csv_has_the_stored_predictions(toy: Manifest, run: RunDirectory, co
         assert float(row["confidence"]) == pytest.approx(shares.max() / shares.sum(), abs=1e-12)
     for label, count in Counter(row["label"] for row in rows).items():
         assert any(label in line and f" {count} " in line for line in done.stdout.splitlines())
-    assert f"{threshold:.4g}" in done.stderr
+    scores = [float(row["score"]) for row in rows[:20]]
+    assert f"score is below {score_text(threshold, scores)}. The rule" in done.stderr
+    assert f"│ {max(scores):.{score_decimals(threshold, scores)}f} │" in done.stdout
     assert "source-validation images" in done.stderr
 
 
@@ -153,6 +156,22 @@ def test_a_list_on_standard_input_may_hold_anything(
     assert "2 images were skipped" in said
     assert f"- {'x' * 300}...: File name too long" in said
     assert "- \\xff\\xfe.png: nothing there" in said
+
+
+def test_the_screen_shows_what_the_threshold_is_compared_with(
+    toy: Manifest, run: RunDirectory, command: Command
+) -> None:
+    """The confidence is another number than the score, and may be above the threshold of an image that is unknown."""
+    file = toy.root / toy.paths[0]
+    (answer,) = ltds.load_model(run.path).predict(file)
+    threshold = answer.score + 3e-6
+    done = command("predict", str(run.path), str(file), "--threshold", repr(threshold))
+    decimals = score_decimals(threshold, [answer.score])
+    assert decimals > 4
+    shown = [cell.strip() for cell in done.stdout.splitlines()[3].split("│")]
+    assert shown[2:5] == ["unknown", f"{answer.score:.{decimals}f}", f"{100 * answer.confidence:.1f} %"]
+    assert f"if its score is below {threshold:.15g}, as you asked" in done.stderr
+    assert "confidence: of the most probable class, named or not." in done.stderr
 
 
 def test_what_cannot_be_predicted_is_said_first(run: RunDirectory, command: Command, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from ltds.cli.screen import SCREEN, name_unread
 from ltds.core.errors import ConfigError
-from ltds.core.text import few
+from ltds.core.text import few, score_text
 
 if TYPE_CHECKING:
     from ltds.engine.other_data import EvaluatedSplit
@@ -144,7 +144,7 @@ def _remarks(metrics: dict[str, Any]) -> list[str]:
         f"Mean over classes of the accuracy (macro accuracy): {_percent(metrics['overall']['macro_accuracy'])}",
         "No image is called 'unknown': the run had no correctly classified validation image to choose a threshold on."
         if threshold is None
-        else f"An image is called 'unknown' if its score is below {threshold:.4g}. The rule: {unknown['rule']}.",
+        else f"An image is 'unknown' if its score is below {score_text(threshold)}. The rule: {unknown['rule']}.",
     ]
     if seen := metrics["data"]["seen_in_training"]:
         lines.append(f"Left out, because the model has seen them in training: {seen} image{'' if seen == 1 else 's'}")

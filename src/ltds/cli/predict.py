@@ -15,7 +15,7 @@ import typer
 
 from ltds.cli.screen import SCREEN, name_unread
 from ltds.core.errors import DataError
-from ltds.core.text import printable
+from ltds.core.text import printable, score_decimals
 
 if TYPE_CHECKING:
     from ltds.engine.model import Model
@@ -95,8 +95,10 @@ def predict(
             batch_size=batch_size,
             progress=SCREEN,
         )
-    _show(done, top, nearest)
-    SCREEN.say(_unknown_rule(loaded, threshold))
+    used = loaded.threshold if threshold is None else threshold
+    decimals = 4 if used is None else score_decimals(used, (row.answer.score for row in done.predicted[:SHOWN]))
+    _show(done, top, nearest, decimals)
+    SCREEN.say(_unknown_rule(loaded, threshold, decimals))
     if out is not None:
         _say_written(out, len(done.predicted), nearest)
     elif len(images) > REPEATED:
@@ -178,19 +180,22 @@ def _lines(content: bytes) -> Iterator[str]:
     return (os.fsdecode(name) for name in names if name)
 
 
-def _show(done: FilePredictions, top: int, nearest: int) -> None:
+def _show(done: FilePredictions, top: int, nearest: int, decimals: int) -> None:
+    """The predictions as a table, scores with so many decimals."""
     from ltds.engine.predict_files import shown_label
 
     rows = []
     for row in done.predicted[:SHOWN]:
         others = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row.answer.classes)
         label = f"unknown: {row.answer.name}?" if row.answer.name else shown_label(row.answer)
-        cells = [printable(row.file), label, f"{100 * row.answer.confidence:.1f} %", others]
+        sure = [f"{row.answer.score:.{decimals}f}", f"{100 * row.answer.confidence:.1f} %"]
+        cells = [printable(row.file), label, *sure, others]
         near = "\n".join(f"{n.similarity:.2f} {n.label} in {n.domain}: {n.path}" for n in row.answer.nearest)
         rows.append([*cells, near] if nearest else cells)
     if rows:
-        header = ["image", "label", "confidence", "most probable" if top > 1 else "class"]
+        header = ["image", "label", "score", "confidence", "most probable" if top > 1 else "class"]
         SCREEN.table([*header, "nearest training images"] if nearest else header, rows)
+        SCREEN.say("score: below the threshold it is 'unknown'; confidence: of the most probable class, named or not.")
     if len(done.predicted) > SHOWN:
         SCREEN.say(f"... and {len(done.predicted) - SHOWN} more images")
     if done.predicted:
@@ -199,11 +204,11 @@ def _show(done: FilePredictions, top: int, nearest: int) -> None:
         SCREEN.table(["label", "images", "share"], [*counts, ["all", str(total), "100.0 %"]])
 
 
-def _unknown_rule(model: Model, threshold: float | None) -> str:
+def _unknown_rule(model: Model, threshold: float | None, decimals: int) -> str:
     rule = model.record.unknown
     if threshold is not None:
-        return f"An image is called 'unknown' if its score is below {threshold:g}, as you asked."
+        return f"An image is called 'unknown' if its score is below {threshold:.15g}, as you asked."
     if rule.threshold is None:
         why = "the run had no correctly classified validation image to choose a threshold on (see --threshold)"
         return f"No image is called 'unknown': {why}."
-    return f"An image is called 'unknown' if its score is below {rule.threshold:.4g}. The rule: {rule.rule}."
+    return f"An image is called 'unknown' if its score is below {rule.threshold:.{decimals}f}. The rule: {rule.rule}."

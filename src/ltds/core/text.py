@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -50,6 +50,27 @@ def is_utf8(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def score_decimals(score: float, others: Iterable[float] = ()) -> int:
+    """How many decimals show a score: four, or as many as tell it from others and, with one digit more, from 0 and 1.
+
+    Scores for "unknown" are often close to 1: of a threshold of 0.99996, four decimals would say that it is 1.
+    """
+
+    def differs(other: float, decimals: int) -> bool:
+        return other == score or f"{score:.{decimals}f}" != f"{other:.{decimals}f}"
+
+    compared = list(others)
+    for decimals in range(4, 17):
+        if all(differs(end, decimals - 1) for end in (0, 1)) and all(differs(other, decimals) for other in compared):
+            return decimals
+    return 17
+
+
+def score_text(score: float, others: Iterable[float] = ()) -> str:
+    """The score with `score_decimals`."""
+    return f"{score:.{score_decimals(score, others)}f}"
 
 
 def composed(name: str) -> str:

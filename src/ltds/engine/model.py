@@ -124,11 +124,11 @@ class Model:
         threshold = self.threshold if threshold is None else threshold
         wrong = [str(row) for row in np.flatnonzero(~self.has_answer(logits))]
         if wrong:
-            rule, remedy = (
+            rule, got = (
                 "finite (-inf for classes that are never predicted)",
-                "Look for extreme values in the inputs.",
+                f"NaN or infinity in the rows {few(wrong)}",
             )
-            raise DataError(expected("the model's logits", rule, f"NaN or infinity in the rows {few(wrong)}", remedy))
+            raise DataError(expected("the model's logits", rule, got, "Look for extreme values in the inputs."))
         known = np.array(self.task.known_classes)
         names = [self.classes[c] for c in known]
         shown = logits[:, known].astype(np.float64)

@@ -1,9 +1,9 @@
 """Open-set scores: H with its thresholds, AUROC, OSCR.
 
 Two scores are in use. The paper's is the largest softmax value over all C columns, where a prediction of an open class
-counts as "unknown". A deployed model's is the largest softmax value over the known classes of logits that are rescaled by
-a temperature (below 1 it sharpens, though the score is called softened confidence): open classes are not predicted at
-all.
+counts as "unknown". A deployed model's is the largest softmax value over the known classes, with the logits rescaled by
+a temperature: open classes are not predicted at all. It is called the softened confidence, though a temperature below 1
+sharpens it.
 AUROC and OSCR measure how well the paper's score ranks known above open images; the predicted class does not matter
 there. H judges decisions. A value is None if there are no known or no open images. Each sweep sorts once: O(N log N).
 """

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 from ltds.core.errors import DataError
+from ltds.core.text import score_decimals
 from ltds.data.decode import DAMAGE, open_image
 from ltds.engine.indexing import can_index
 from ltds.engine.model import ImagePrediction, Model, check_counts, check_threshold
@@ -34,6 +35,11 @@ class Answerer:
         self.top, self.threshold, self.nearest = top, threshold, nearest
         self._one_at_a_time = threading.Lock()  # an image may take a gigabyte, and a network takes every core
 
+    @property
+    def _threshold(self) -> float | None:
+        """The one in use, as JSON has it."""
+        return _as_number(self.model.threshold if self.threshold is None else self.threshold)
+
     def about(self) -> dict[str, Any]:
         """What the page says of the model and of its limits."""
         model, task = self.model, self.model.task
@@ -43,7 +49,7 @@ class Answerer:
             "dataset": task.name,
             "classes": [name for c, name in enumerate(model.classes) if c not in task.open_classes],
             "domains": list(task.sources),
-            "threshold": _as_number(rule.threshold if self.threshold is None else self.threshold),
+            "threshold": self._threshold,
             "rule": rule.rule if self.threshold is None else "chosen by whoever started this server",
             "nearest": self.nearest,
             "most_bytes": self.limits.most_bytes,
@@ -82,11 +88,19 @@ class Answerer:
             "unknown": prediction.unknown,
             "confidence": prediction.confidence,
             "score": prediction.score,
+            "reason": self._reason(prediction),
             "classes": [{"class": name, "probability": share} for name, share in prediction.classes],
             "nearest": [
                 {**describe_nearest(image), "picture": self._picture(image.row)} for image in prediction.nearest
             ],
         }
+
+    def _reason(self, prediction: ImagePrediction) -> str:
+        """Why the answer is "unknown", in numbers that differ; "" where it is a class."""
+        if not prediction.unknown or self._threshold is None:
+            return ""
+        decimals = score_decimals(self._threshold, [prediction.score])
+        return f"score {prediction.score:.{decimals}f}, below {self._threshold:.{decimals}f}"
 
     def _picture(self, row: int) -> str | None:
         content = self.model.training_index().thumbnail(row)

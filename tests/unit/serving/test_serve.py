@@ -24,6 +24,7 @@ from ltds.core.errors import CheckpointError, ConfigError, DataError
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
 from ltds.serving import server as server_module
+from ltds.serving.answers import Answerer
 from ltds.serving.hosts import is_allowed, is_loopback, is_same_origin
 from ltds.serving.limits import ServeLimits, limits_of
 from ltds.serving.server import PredictionServer, make_server, serve
@@ -318,6 +319,18 @@ def test_it_serves_without_nearest_images_if_these_were_moved(tmp_path: Path, mo
     (data.root / "source").symlink_to(tmp_path / "moved")
     serve(run.path, port=0, say=said.append)
     assert started == [0, 3], "the advice works"
+
+
+def test_the_reason_for_unknown_has_numbers_that_differ(toy: Manifest, model: ltds.Model) -> None:
+    content = picture(toy)
+    (wanted,) = model.predict([content])
+    limits = limits_of(1, 1)
+    for above, known in ((2e-3, False), (3e-7, False), (0.0, True)):
+        answerer = Answerer(model, limits, top=1, threshold=wanted.score + above, nearest=0)
+        reason = answerer.answer(content)["reason"]
+        shown = re.fullmatch(r"score ([0-9.]+), below ([0-9.]+)", reason)
+        assert (reason == "") == known
+        assert known or (shown and float(shown[1]) < float(shown[2]))
 
 
 @pytest.mark.parametrize(("threshold", "said"), [(-math.inf, None), (math.inf, 2.0), (0.5, 0.5), (-3.0, -3.0)])

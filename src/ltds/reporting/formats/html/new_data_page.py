@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ltds.core.files import write_text
+from ltds.core.text import score_text
 from ltds.evaluation.mistakes import SAME, SHOWN
 from ltds.evaluation.thumbnails import thumbnail
 from ltds.reporting.formats.html.mistakes import ConfusedPair, MistakePicture, MistakesView, picture_url
@@ -40,6 +41,7 @@ def render_new_data(metrics: Mapping[str, Any], judged: Sequence[JudgedImage], r
     """The HTML of the page."""
     columns = shown_columns(metrics)
     main, more = headline_sentences(metrics)
+    unknown = metrics["unknown"]
     rows = {name: share_rows(metrics[name], columns) for name in ("per_domain", "per_class")}
     cells = [cell for of_kind in rows.values() for row in of_kind for cell in row.cells]
     return render_template(
@@ -47,7 +49,8 @@ def render_new_data(metrics: Mapping[str, Any], judged: Sequence[JudgedImage], r
         name=metrics["data"]["name"],
         model=model,
         data=metrics["data"],
-        unknown=metrics["unknown"],
+        unknown=unknown,
+        threshold="" if unknown["threshold"] is None else score_text(unknown["threshold"]),
         classes=shown_classes(metrics["classes"]),
         headline=main,
         more=more,
