@@ -25,6 +25,7 @@ def evaluate(
     data: str | Path | Manifest | None = None,
     out: str | Path | None = None,
     split: EvaluatedSplit = "all",
+    threshold: float | None = None,
     batch_size: int = BATCH_SIZE,
     device: str = "auto",
     trust: Iterable[str] = (),
@@ -41,6 +42,7 @@ def evaluate(
         out: The folder to write to, by default evaluations/NAME in the run, or MODEL-evaluations/NAME beside a model
             directory.
         split: "all" images of `data`, or "test".
+        threshold: Judge the model with "unknown" below this score, instead of its own threshold.
         batch_size: How many images are computed at once.
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
         trust: Modules outside ltds that the model needs and that may be imported.
@@ -53,16 +55,18 @@ def evaluate(
             data,
             out=out,
             split=split,
+            threshold=threshold,
             batch_size=batch_size,
             device=device,
             trust=trust,
             progress=progress,
         ).metrics
-    if out is not None or split != "all" or batch_size != BATCH_SIZE or device != "auto" or tuple(trust):
+    given = (out is not None, split != "all", threshold is not None, batch_size != BATCH_SIZE, device != "auto")
+    if any(given) or tuple(trust):
         raise ConfigError(
-            "Expected arguments 'out', 'split', 'batch_size', 'device' and 'trust' only with 'data', but got one "
-            "without it: stored predictions are read, and metrics.json of the run is written. Name a dataset, or leave "
-            "the argument out.",
+            "Expected arguments 'out', 'split', 'threshold', 'batch_size', 'device' and 'trust' only with 'data', but "
+            "got one without it: stored predictions are read, and metrics.json of the run is written. Name a dataset, "
+            "or leave the argument out.",
             arguments=["data"],
         )
     with progress.track("Evaluating", 1) as advance:
@@ -77,6 +81,7 @@ def evaluate_with_page(
     *,
     out: str | Path | None,
     split: EvaluatedSplit,
+    threshold: float | None,
     batch_size: int,
     device: str,
     trust: Iterable[str],
@@ -87,7 +92,15 @@ def evaluate_with_page(
     from ltds.reporting.formats.html.new_data_page import write_new_data_page
 
     result = evaluate_elsewhere(
-        model, data, out=out, split=split, batch_size=batch_size, device=device, trust=trust, progress=progress
+        model,
+        data,
+        out=out,
+        split=split,
+        threshold=threshold,
+        batch_size=batch_size,
+        device=device,
+        trust=trust,
+        progress=progress,
     )
     write_new_data_page(result.folder, result.metrics, result.judged, result.root, Path(model).resolve().name)
     return result

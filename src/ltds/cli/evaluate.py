@@ -26,6 +26,7 @@ class EvaluateOptions(TypedDict):
 
     out: Path | None
     split: EvaluatedSplit
+    threshold: float | None
     batch_size: int
     device: str
     trust: Sequence[str]
@@ -50,6 +51,9 @@ def evaluate(
         ),
     ] = None,
     split: Annotated[str, typer.Option(help="Which images of --data: 'all' or 'test'.")] = "all",
+    threshold: Annotated[
+        float | None, typer.Option(help="Score below which to say 'unknown' (default: the model's own).")
+    ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images that the network sees at once.")] = 64,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     trust: Annotated[
@@ -69,6 +73,7 @@ def evaluate(
     options: EvaluateOptions = {
         "out": out,
         "split": cast("EvaluatedSplit", split),
+        "threshold": threshold,
         "batch_size": batch_size,
         "device": device,
         "trust": trust or (),
@@ -106,10 +111,13 @@ def _show(result: OtherDataResult) -> None:
     SCREEN.table(["domain", *header], [*rows, ["all", *_cells(metrics["overall"])]])
     classes = [[name, *_cells(row)] for name, row in metrics["per_class"].items()]
     SCREEN.table(["class", *header], classes)
-    for line in _remarks(metrics):
+    remarks = _remarks(metrics)
+    for line in remarks:
         SCREEN.say(line)
-    if any(TOO_FEW in cell for row in (*rows, *classes) for cell in row):
+    if any(TOO_FEW in cell for row in (*rows, *classes, remarks) for cell in row):
         SCREEN.say(ABOUT_FEW_IMAGES)
+    if metrics["unknown"]["thresholds"]:
+        SCREEN.say("report.html compares other thresholds. To judge with one, add --threshold T.")
     SCREEN.say(f"Wrote {shlex.quote(str(result.folder))}: report.html, evaluation.json, predictions.csv")
     if result.skipped:
         name_unread(((item.file, item.reason) for item in result.skipped), "left out")
@@ -130,21 +138,18 @@ def _marked(cell: TableCell) -> str:
     return "" if cell.mean is None else f"{cell.mean:.1f} %{TOO_FEW if cell.too_few else ''}"
 
 
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f} %"
-
-
 def _remarks(metrics: dict[str, Any]) -> list[str]:
-    from ltds.reporting.new_data import shown_classes
+    from ltds.reporting.new_data import auroc_sentence, macro_sentence, shown_classes
 
     classes, unknown = shown_classes(metrics["classes"]), metrics["unknown"]
     threshold = unknown["threshold"]
     lines = [
         "accuracy: the most probable class is right; named right: it is right and the model did not say 'unknown'.",
-        f"Mean over classes of the accuracy (macro accuracy): {_percent(metrics['overall']['macro_accuracy'])}",
+        *filter(None, [macro_sentence(metrics), auroc_sentence(metrics)]),
         "No image is called 'unknown': the run had no correctly classified validation image to choose a threshold on."
         if threshold is None
-        else f"An image is 'unknown' if its score is below {score_text(threshold)}. The rule: {unknown['rule']}.",
+        else f"An image is called 'unknown' if its score is below {score_text(threshold)}. "
+        f"The rule: {unknown['rule']}.",
     ]
     if seen := metrics["data"]["seen_in_training"]:
         lines.append(f"Left out, because the model has seen them in training: {seen} image{'' if seen == 1 else 's'}")

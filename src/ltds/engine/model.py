@@ -19,6 +19,7 @@ from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.core.text import few
 from ltds.data.decode import ImageSource, is_image, not_an_image
+from ltds.engine.model_record import UnknownRule
 from ltds.engine.naming import UnknownNamer
 from ltds.engine.stored_model import StoredModel
 from ltds.engine.training_index import NearestImage, TrainingIndex
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from ltds.engine.export import ExportFormat, ExportResult
 
 UNKNOWN = "unknown"
+USER_RULE = (
+    "the score is the softened confidence in a known class; the threshold was chosen by the user, after the model had "
+    "been tested with another one"
+)
 ModelInputs = Sequence[ImageSource] | NDArray[Any]  # an array of numbers (N,D), or of paths (N,)
 ModelInput = ImageSource | ModelInputs | Iterable[ImageSource]
 
@@ -78,6 +83,19 @@ class Model:
     def threshold(self) -> float | None:
         """The score below which an image is called "unknown"; None: never."""
         return self.record.unknown.threshold
+
+    def with_threshold(self, threshold: float) -> Model:
+        """The same model with a threshold that you have chosen; what `export` writes says so."""
+        check_threshold(threshold)
+        if not math.isfinite(threshold):
+            remedy = "Choose a number below 1, such as 0.9."
+            raise ConfigError(expected("argument 'threshold'", "a finite number", threshold, remedy))
+        before = self.record.unknown
+        unknown = UnknownRule(
+            score=before.score, temperature=before.temperature, threshold=float(threshold), rule=USER_RULE, split=None
+        )
+        stored = replace(self.stored, record=replace(self.record, unknown=unknown))
+        return Model(self.method, stored, self.device, self.folder)
 
     def predict(
         self,

@@ -25,6 +25,8 @@ from ltds.engine.model import Model
 from ltds.engine.model_directory import is_model_directory
 from ltds.engine.predict_files import FilePredictions, PredictedFile, predict_files
 from ltds.engine.seen_images import leave_out_seen
+from ltds.evaluation.openset import OpenSetScores, auroc
+from ltds.evaluation.threshold_table import threshold_table
 
 FILE = "evaluation.json"
 FORMAT = 1
@@ -76,11 +78,17 @@ def evaluate_on(
     predictions = predict_files(model, files, top=1, batch_size=batch_size, progress=progress)
     known = set(classes["matched"])
     judged = [_judge(item, manifest, row_of[item.file], names, known) for item in predictions.predicted]
-    unknown = model.record.unknown
+    unknown, scores = model.record.unknown, _scores(judged)
     metrics = {
         "format": FORMAT,
         "data": _described(manifest, split, len(judged), len(predictions.skipped), seen),
-        "unknown": {"threshold": unknown.threshold, "rule": unknown.rule, "split": unknown.split},
+        "unknown": {
+            "threshold": unknown.threshold,
+            "rule": unknown.rule,
+            "split": unknown.split,
+            "auroc": auroc(scores),
+            "thresholds": threshold_table(scores, unknown.threshold),
+        },
         "classes": classes,
         **_metrics(judged, manifest.domains, names),
     }
@@ -141,6 +149,14 @@ def _judge(item: PredictedFile, manifest: Manifest, row: int, names: Sequence[st
     )
 
 
+def _scores(judged: Sequence[Judged]) -> OpenSetScores:
+    """What the threshold is compared with, for all images."""
+    score = np.array([j.score for j in judged], dtype=np.float64)
+    correct = np.array([j.best == j.truth for j in judged], dtype=np.bool_)
+    known = np.array([j.known for j in judged], dtype=np.bool_)
+    return OpenSetScores(score, correct, known, np.zeros(len(judged), dtype=np.bool_))
+
+
 def _described(manifest: Manifest, split: EvaluatedSplit, images: int, skipped: int, seen: int) -> dict[str, Any]:
     """Which images were evaluated. `skipped`: could not be read; `seen`: left out, because they were trained on."""
     return {
@@ -189,14 +205,15 @@ def evaluations_of(model: Path) -> Path:
     return model / EVALUATIONS_FOLDER
 
 
-def evaluation_folder(parent: Path, metrics: dict[str, Any]) -> Path:
-    """The folder NAME of one evaluation, named after its images.
+def evaluation_folder(parent: Path, metrics: dict[str, Any], threshold: float | None = None) -> Path:
+    """The folder NAME of one evaluation, named after its images and, where the user chose it, its threshold.
 
     If NAME holds an evaluation on other images, as of another folder called "images", a longer name keeps both. The
     same evaluation goes to the same folder again.
     """
     data = metrics["data"]
-    folder = parent / (re.sub(r"[^\w.-]+", "-", data["name"]).strip(".-") or "data")
+    name = re.sub(r"[^\w.-]+", "-", data["name"]).strip(".-") or "data"
+    folder = parent / (name if threshold is None else f"{name}-threshold-{threshold}")
     if not (folder / FILE).is_file() or _is_same(folder / FILE, data):
         return folder
     images = hashlib.sha256(f"{data['checksum']} {data['content']}".encode()).hexdigest()
@@ -216,7 +233,8 @@ def _numbers(judged: Iterable[Judged]) -> dict[str, Any]:
     """Shares with the number of images behind them; None without images.
 
     `accuracy`: the most probable class is the true one, of known images. `named_right`: the same, and the model did not
-    say "unknown". `known_called_unknown` is an error, `open_called_unknown` is right.
+    say "unknown". `known_called_unknown` is an error, `open_called_unknown` is right. `macro_accuracy` is the mean
+    over the `macro_classes` known classes that have images.
     """
     images = list(judged)
     known, opened = [j for j in images if j.known], [j for j in images if not j.known]
@@ -226,6 +244,7 @@ def _numbers(judged: Iterable[Judged]) -> dict[str, Any]:
     return {
         "known_images": len(known),
         "accuracy": _share(j.best == j.truth for j in known),
+        "macro_classes": len(by_class),
         "macro_accuracy": float(np.mean([np.mean(hits) for hits in by_class.values()])) if by_class else None,
         "named_right": _share(j.best == j.truth and not j.unknown for j in known),
         "known_called_unknown": _share(j.unknown for j in known),

@@ -98,6 +98,7 @@ def export(
     *,
     to: ExportFormat = "safetensors",
     check: str | Path | Sequence[str | Path] = (),
+    threshold: float | None = None,
     nearest: bool = False,
     trust: Iterable[str] = (),
     progress: Progress = SILENT,
@@ -111,13 +112,18 @@ def export(
         out: The folder to write to, which must not exist.
         to: "safetensors" (to load with `load_model`), "onnx" or "torch-export".
         check: Images, or folders of images. The export is compared with the model on the first hundred.
+        threshold: The score below which the exported model says "unknown", instead of the model's own threshold.
         nearest: Add what is needed to find the nearest training images, including small copies of them.
         trust: Modules outside ltds that the model needs and that may be imported.
         progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
     """
     images = find_images([check] if isinstance(check, str | Path) else check)[:MOST_CHECKED]
-    loaded = load_model(model, device="cpu", trust=trust)
+    loaded = _with_threshold(load_model(model, device="cpu", trust=trust), threshold)
     return loaded.export(out, to=to, check=images, nearest=nearest, progress=progress)
+
+
+def _with_threshold(model: Model, threshold: float | None) -> Model:
+    return model if threshold is None else model.with_threshold(threshold)
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,7 @@ def evaluate_elsewhere(
     *,
     out: str | Path | None = None,
     split: EvaluatedSplit = "all",
+    threshold: float | None = None,
     batch_size: int = 64,
     device: str = "auto",
     trust: Iterable[str] = (),
@@ -148,13 +155,14 @@ def evaluate_elsewhere(
     """A trained model on another dataset with the same class names, or on a folder of images sorted by class.
 
     Writes evaluation.json and predictions.csv into `out`, by default evaluations/NAME in the run or
-    MODEL-evaluations/NAME beside a model directory; if NAME holds an evaluation on other images, the name gets longer.
+    MODEL-evaluations/NAME beside a model directory; if NAME holds an evaluation on other images, the name gets longer,
+    and with a `threshold` instead of the model's own it contains that.
     """
     manifest = open_or_preview(data, progress)
-    loaded = load_model(model, device=device, trust=trust)
+    loaded = _with_threshold(load_model(model, device=device, trust=trust), threshold)
     parent = evaluations_of(Path(model))
     require_writable(parent if out is None else Path(out))
     metrics, judged, predictions = evaluate_on(loaded, manifest, split=split, batch_size=batch_size, progress=progress)
-    folder = evaluation_folder(parent, metrics) if out is None else Path(out)
+    folder = evaluation_folder(parent, metrics, threshold) if out is None else Path(out)
     write_evaluation(folder, metrics, judged)
     return OtherDataResult(metrics, folder, predictions.skipped, tuple(judged), manifest.root)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ltds.core.text import score_text
 from ltds.reporting.answer import isolated
-from ltds.reporting.method_advice import Advice
-from ltds.reporting.recommendation import LARGE, NAMED
 from ltds.reporting.result_table import TableCell
-from ltds.reporting.sample_size import Sample, half_width
+from ltds.reporting.sample_size import Sample, half_width, ranking_width, sample_of_parts
 
 
 class JudgedImage(Protocol):
@@ -91,6 +90,53 @@ def share_cell(row: Mapping[str, Any], column: ShareColumn) -> TableCell:
     return TableCell(100 * share, None, 1, sample=Sample(images, half_width(100 * share, images)))
 
 
+def threshold_rows(metrics: Mapping[str, Any], columns: Sequence[ShareColumn]) -> tuple[ShareRow, ...]:
+    """A row for each of the thresholds in evaluation.json."""
+    rows, in_use = metrics["unknown"]["thresholds"], metrics["unknown"]["threshold"]
+    thresholds = [row["threshold"] for row in rows]
+    names = [f"{score_text(t, thresholds)}{' (in use)' if t == in_use else ''}" for t in thresholds]
+    return share_rows(dict(zip(names, rows, strict=True)), columns)
+
+
+def auroc_cell(metrics: Mapping[str, Any]) -> TableCell:
+    """How well the score tells images of known classes from others, in percent, with the images behind it."""
+    share, overall = metrics["unknown"]["auroc"], metrics["overall"]
+    if share is None:
+        return TableCell(None, None, 0)
+    known, opened = overall["known_images"], overall["open_images"]
+    width = ranking_width(100 * share, min(known, opened))
+    classes = sum(row["open_images"] > 0 for row in metrics["per_class"].values())
+    sample = Sample(opened, width, "open", classes) if opened < known else Sample(known, width, "known")
+    return TableCell(100 * share, None, 1, sample=sample)
+
+
+def auroc_sentence(metrics: Mapping[str, Any]) -> str:
+    """The AUROC in words; "" without images of both kinds."""
+    cell = auroc_cell(metrics)
+    if cell.sample is None:
+        return ""
+    return (
+        f"AUROC of the score: {cell.text(one_seed='')} %, on {cell.sample.text} images: how often an image of a class "
+        "that it knows has a higher score than one of a class that it does not know; 50 % is a coin toss."
+    )
+
+
+def macro_sentence(metrics: Mapping[str, Any]) -> str:
+    """The mean over classes in words; "" without an image of a known class."""
+    share, classes = metrics["overall"]["macro_accuracy"], metrics["classes"]
+    parts = [row["known_images"] for row in metrics["per_class"].values() if row["known_images"]]
+    if share is None:
+        return ""
+    sample = sample_of_parts(parts, 100 * share)
+    assert sample is not None
+    cell = TableCell(100 * share, None, 1, sample=sample)
+    known = len(classes["matched"]) + len(classes["missing"])
+    return (
+        f"Mean over classes of the accuracy (macro accuracy): {cell.text(one_seed='')} % over {len(parts)} of {known} "
+        f"classes, {sample.text} images; chance alone moves it by about {sample.half_width:.0f} points."
+    )
+
+
 def headline_sentences(metrics: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The sentence that matters, and those that follow."""
     overall, name = metrics["overall"], isolated(metrics["data"]["name"])
@@ -131,63 +177,6 @@ def shown_classes(classes: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     respelled = {name for pair in pairs for name in pair}
     shown = {key: list(names) for key, names in classes.items()}
     return shown | {key: [name for name in shown[key] if name not in respelled] for key in ("open", "missing")}
-
-
-def new_data_advice(metrics: Mapping[str, Any]) -> Iterator[Advice]:
-    """What to do next; every sentence follows from the numbers."""
-    overall, classes = metrics["overall"], metrics["classes"]
-    right = share_cell(overall, COLUMNS[0])
-    if right.too_few and right.sample:
-        yield Advice("Collect more images before you decide anything.", right.sample.reason)
-    if classes["spelled_differently"]:
-        names = ", ".join(classes["spelled_differently"][:NAMED])
-        reason = f"They count as classes that it does not know: {names}."
-        yield Advice("Rename classes that are only spelled differently.", reason)
-    yield from _about_unknown(overall)
-    yield from _worst(metrics["per_domain"], "Look at the images of {name} first.", "on {name}", right)
-    weak = [row for row in share_rows(metrics["per_class"], COLUMNS[:1]) if _is_low(row.cells[0], right)]
-    weak.sort(key=lambda row: row.cells[0].mean or 0.0)
-    if weak:
-        names = ", ".join(f"{isolated(row.name)} ({row.cells[0].mean:.0f} of 100)" for row in weak[:NAMED])
-        yield Advice("Add images of the weakest classes to the training images.", f"They are: {names}.")
-
-
-def _about_unknown(overall: Mapping[str, Any]) -> Iterator[Advice]:
-    """What to do where the model says 'unknown' to many images that it would have named right."""
-    right, named, wrongly, rightly = (share_cell(overall, column) for column in COLUMNS)
-    if right.mean is None or named.mean is None or wrongly.mean is None or right.mean - named.mean <= LARGE:
-        return
-    if rightly.mean is not None and not rightly.too_few and rightly.mean <= wrongly.mean:  # no threshold helps
-        yield Advice(
-            "Do not rely on 'unknown' for images like these.",
-            f"It says so to {wrongly.mean:.0f} of 100 images whose class it knows, but only to {rightly.mean:.0f} of "
-            "100 whose class it does not know.",
-        )
-        return
-    cost = ""
-    if rightly.mean is not None:
-        cost = f" It then calls fewer images of unknown classes unknown, too: now {rightly.mean:.0f} of 100."
-    yield Advice(
-        "Try a lower threshold for 'unknown'.",
-        f"It would be right for {right.mean:.0f} of 100 images, but says 'unknown' so often that {named.mean:.0f} "
-        f"are left.{cost}",
-    )
-
-
-def _worst(rows: Mapping[str, Mapping[str, Any]], action: str, where: str, overall: TableCell) -> Iterator[Advice]:
-    """The row with the lowest accuracy, if it is far below the whole and has enough images."""
-    low = [row for row in share_rows(rows, COLUMNS[:1]) if _is_low(row.cells[0], overall)]
-    if low:
-        worst = min(low, key=lambda row: row.cells[0].mean or 0.0)
-        name, mean = isolated(worst.name), worst.cells[0].mean
-        yield Advice(
-            action.format(name=name), f"The model is right for {mean:.0f} of 100 images {where.format(name=name)}."
-        )
-
-
-def _is_low(cell: TableCell, overall: TableCell) -> bool:
-    known = cell.mean is not None and overall.mean is not None and not cell.too_few
-    return known and (overall.mean or 0.0) - (cell.mean or 0.0) > LARGE
 
 
 def most_confident_mistakes(judged: Sequence[JudgedImage], count: int, same: int) -> list[JudgedImage]:

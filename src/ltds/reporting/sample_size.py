@@ -68,7 +68,7 @@ def sample_of(run: Run, metric: str, percent: float) -> Sample | None:
     parts = _parts(run, metric, images * known_mask(run.task))
     if metric == "ece" and parts:
         return Sample(sum(parts), calibration_bias(sum(parts)))
-    return _of_parts(parts, percent)
+    return sample_of_parts(parts, percent)
 
 
 def over_domains(parts: Sequence[tuple[Run, Sample]], metric: str) -> Sample | None:
@@ -229,7 +229,7 @@ def _parts(run: Run, metric: str, images: IntArray) -> list[int]:
     return [int(n) for n in np.atleast_1d(parts) if n]
 
 
-def _of_parts(parts: Sequence[int], percent: float) -> Sample | None:
+def sample_of_parts(parts: Sequence[int], percent: float) -> Sample | None:
     """A mean over parts, which varies as much as one share over `equivalent` images.
 
     Intervals of the single parts must not be combined: Wilson's for one image is half as wide as chance moves it.

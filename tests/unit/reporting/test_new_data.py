@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pytest
 from PIL import Image
 
-from ltds.engine.other_data import Judged, _numbers
+from ltds.engine.other_data import Judged, _numbers, _scores
+from ltds.evaluation.openset import auroc
+from ltds.evaluation.threshold_table import threshold_table
 from ltds.reporting.formats.html.new_data_page import render_new_data
 from ltds.reporting.new_data import (
+    auroc_sentence,
     headline_sentences,
+    macro_sentence,
     most_confident_mistakes,
-    new_data_advice,
     share_cell,
     shown_columns,
+    threshold_rows,
 )
+from ltds.reporting.new_data_advice import new_data_advice
 
 EVIL = "<script>alert(1)</script>"
 
@@ -23,8 +30,19 @@ def metrics_of(judged: list[Judged], threshold: float | None = 1.0) -> dict:
     names = {"domain": dict.fromkeys(j.domain for j in judged), "truth": dict.fromkeys(j.truth for j in judged)}
     return {
         "data": {"name": "new & site", "split": "all", "images": len(judged), "skipped": 0, "seen_in_training": 0},
-        "unknown": {"threshold": threshold, "rule": "largest logit", "split": "val"},
-        "classes": {"matched": [], "open": [], "missing": [], "spelled_differently": []},
+        "unknown": {
+            "threshold": threshold,
+            "rule": "largest logit",
+            "split": "val",
+            "auroc": auroc(_scores(judged)),
+            "thresholds": threshold_table(_scores(judged), threshold),
+        },
+        "classes": {
+            "matched": list(dict.fromkeys(j.truth for j in judged if j.known)),
+            "open": [],
+            "missing": ["never seen here"],
+            "spelled_differently": [],
+        },
         "overall": _numbers(judged),
         "per_domain": {d: _numbers([j for j in judged if j.domain == d]) for d in names["domain"]},
         "per_class": {c: _numbers([j for j in judged if j.truth == c]) for c in names["truth"]},
@@ -32,11 +50,20 @@ def metrics_of(judged: list[Judged], threshold: float | None = 1.0) -> dict:
 
 
 def images(
-    count: int, truth: str, best: str, *, domain: str = "north", label: str = "", known: bool = True
+    count: int,
+    truth: str,
+    best: str,
+    *,
+    domain: str = "north",
+    label: str = "",
+    known: bool = True,
+    scores: tuple[float, float] = (0.7, 0.7),
 ) -> list[Judged]:
+    """`scores`: the lowest and the highest; evenly spaced between."""
     said = (label or best, best)
+    score = np.linspace(*scores, count)
     return [
-        Judged(f"{truth}/{i}.png", truth, domain, *said, 0.5 + i / 1000, 0.7, known, label == "unknown")
+        Judged(f"{truth}/{i}.png", truth, domain, *said, 0.5 + i / 1000, float(score[i]), known, label == "unknown")
         for i in range(count)
     ]
 
@@ -76,20 +103,101 @@ def test_advice_follows_from_the_numbers() -> None:
 
 def test_a_lower_threshold_is_only_advised_with_its_cost() -> None:
     """It calls fewer images unknown, also those for which that is right."""
-    judged = [*images(200, "cat", "cat"), *images(200, "dog", "dog", label="unknown")]
-    rejected = images(80, "emu", "cat", label="unknown", known=False)
-    opened = [*rejected, *images(20, "emu", "cat", known=False)]
-    said = {one.action: one.reason for one in new_data_advice(metrics_of([*judged, *opened]))}
+    rejected = images(200, "dog", "dog", label="unknown", scores=(0.45, 0.69))
+    judged = [*images(200, "cat", "cat", scores=(0.9, 0.9)), *rejected]
+    rejected = images(80, "emu", "cat", label="unknown", known=False, scores=(0.45, 0.69))
+    opened = [*rejected, *images(20, "emu", "cat", known=False, scores=(0.8, 0.8))]
+    said = {one.action: one.reason for one in new_data_advice(metrics_of([*judged, *opened], 0.7))}
     assert said["Try a lower threshold for 'unknown'."].endswith(
         "so often that 50 are left. It then calls fewer images of unknown classes unknown, too: now 80 of 100."
     )
-    named = images(930, "emu", "cat", known=False)
+    named = images(930, "emu", "cat", known=False, scores=(0.69, 0.95))
     said = {one.action: one.reason for one in new_data_advice(metrics_of([*judged, *rejected[:70], *named]))}
     assert said == {
         "Do not rely on 'unknown' for images like these.": (
-            "It says so to 50 of 100 images whose class it knows, but only to 7 of 100 whose class it does not know."
+            "It says so to 50 of 100 images whose class it knows, and to 7 of 100 whose class it does not know. No "
+            "threshold helps: its score hardly tells them apart (AUROC 43 %, where 50 % is a coin toss)."
         )
     }
+
+
+def test_a_threshold_that_is_too_high_is_no_reason_to_give_up() -> None:
+    """All images are called unknown, but some threshold separates them: the advice was not to rely on 'unknown'."""
+    known = images(100, "cat", "cat", label="unknown", scores=(0.5, 0.9))
+    opened = images(100, "emu", "cat", label="unknown", known=False, scores=(0.1, 0.4))
+    metrics = metrics_of([*known, *opened], 0.95)
+    (advice,) = new_data_advice(metrics)
+    assert advice.action == "Try a lower threshold for 'unknown', such as 0.3850."
+    assert advice.reason.startswith(
+        "Of 100 images whose class it knows, it would name 100 right, now 0; of 100 others, it would call 95 unknown, "
+        "now 100. The table of thresholds has more. Choose one on half of your images"
+    )
+    assert auroc_sentence(metrics).startswith("AUROC of the score: 100.0 %, on 100 known images: how often")
+
+
+def test_a_threshold_that_is_too_low_is_raised() -> None:
+    known = images(100, "cat", "cat", scores=(0.5, 0.9))
+    opened = images(90, "emu", "cat", known=False, scores=(0.1, 0.4))
+    (advice,) = new_data_advice(metrics_of([*known, *opened], 0.05))
+    assert advice.action == "Try a higher threshold for 'unknown', such as 0.5200."
+    assert "name 95 right, now 100; of 100 others, it would call 100 unknown, now 0." in advice.reason
+    assert list(new_data_advice(metrics_of([*known, *opened], None))) == [], "there is nothing to be lower than"
+
+
+@pytest.mark.parametrize(
+    ("lowest", "advised"),
+    [(0.10, "Do not rely"), (0.30, "Do not rely"), (0.56, "Try a lower threshold for 'unknown'.")],
+)
+def test_unknown_is_given_up_only_where_its_score_tells_nothing(lowest: float, advised: str) -> None:
+    """The scores of open images are from .5 to .9. The interval of the AUROC is 8 points to each side."""
+    known = images(100, "cat", "cat", label="unknown", scores=(lowest, lowest + 0.4))
+    opened = images(100, "emu", "cat", label="unknown", known=False, scores=(0.5, 0.9))
+    metrics = metrics_of([*known, *opened], 0.99)
+    (advice,) = new_data_advice(metrics)
+    assert advice.action.startswith(advised)
+    assert (metrics["unknown"]["auroc"] <= 0.58) == (advised == "Do not rely")
+
+
+def test_few_images_do_not_tell_that_no_threshold_helps() -> None:
+    known = images(100, "cat", "cat", label="unknown", scores=(0.5, 0.9))
+    opened = images(20, "emu", "cat", label="unknown", known=False, scores=(0.6, 0.9))
+    metrics = metrics_of([*known, *opened], 0.99)
+    assert [advice.action for advice in new_data_advice(metrics)] == ["Try a lower threshold for 'unknown'."]
+    assert "%, on 20 open images" in auroc_sentence(metrics)
+    assert "‡" in auroc_sentence(metrics)
+
+
+def test_the_mean_over_classes_says_what_it_rests_on() -> None:
+    judged = [
+        *images(12, "cat", "cat"),
+        *images(6, "dog", "dog"),
+        *images(6, "dog", "cat"),
+        *images(9, "emu", "cat", known=False),
+    ]
+    assert macro_sentence(metrics_of(judged)) == (
+        "Mean over classes of the accuracy (macro accuracy): 75.0‡ % over 2 of 3 classes, 24 images; chance alone "
+        "moves it by about 16 points."
+    )
+    many = [*images(400, "cat", "cat"), *images(400, "dog", "cat")]
+    assert " 50.0 % over 2 of 3 classes, 800 images; " in macro_sentence(metrics_of(many))
+    assert macro_sentence(metrics_of(images(9, "emu", "cat", known=False))) == ""
+
+
+def test_the_table_of_thresholds_has_shares_with_their_images(tmp_path: Path) -> None:
+    judged = [*images(40, "cat", "cat", scores=(0.5, 0.9)), *images(20, "emu", "cat", known=False, scores=(0.1, 0.4))]
+    metrics = metrics_of(judged, 0.95)
+    columns = [column for column in shown_columns(metrics) if column.key != "accuracy"]
+    rows = threshold_rows(metrics, columns)
+    assert len(rows) == 11
+    assert rows[-1].name == "0.9500 (in use)"
+    assert [cell.mean for cell in rows[-1].cells] == [0, 100, 100]
+    assert {(row.known_images, row.open_images) for row in rows} == {(40, 20)}
+    assert all(row.cells[2].too_few for row in rows), "20 images"
+    page = render_new_data(metrics, judged, tmp_path, "model")
+    assert '<th scope="row" data-value="0.9500 (in use)">' in page
+    assert "which are quantiles of their scores. AUROC of the score: 100.0‡ %, on 20 open images" in page
+    only_open = metrics_of(judged[40:], 0.95)
+    assert "(in use)" in render_new_data(only_open, judged[40:], tmp_path, "model")
 
 
 def test_columns_without_images_are_left_out() -> None:

@@ -24,7 +24,6 @@ from ltds.reporting.legend import ABOUT_FEW_IMAGES, IMAGES, legend
 from ltds.reporting.result_table import Column, cell_of, main_table, ranked
 from ltds.reporting.sample_size import (
     Sample,
-    _of_parts,
     calibration_bias,
     h_width,
     half_width,
@@ -32,6 +31,7 @@ from ltds.reporting.sample_size import (
     over_domains,
     ranking_width,
     sample_of,
+    sample_of_parts,
 )
 
 
@@ -75,7 +75,7 @@ def test_the_width_of_a_mean_over_small_classes_is_what_chance_does(parts: list[
     rng = np.random.default_rng(0)
     drawn = rng.binomial(parts, percent / 100, (20_000, len(parts))) / parts
     chance = 100 * np.quantile(np.abs(drawn.mean(axis=1) - percent / 100), 0.95)
-    sample = _of_parts(parts, percent)
+    sample = sample_of_parts(parts, percent)
     assert sample is not None
     assert sample.images == sum(parts)
     assert sample.half_width == pytest.approx(chance, abs=1.2)

@@ -16,13 +16,17 @@ from ltds.reporting.formats.html.template import render_template
 from ltds.reporting.legend import ABOUT_FEW_IMAGES
 from ltds.reporting.new_data import (
     JudgedImage,
+    auroc_sentence,
     headline_sentences,
+    macro_sentence,
     most_confident_mistakes,
-    new_data_advice,
     share_rows,
     shown_classes,
     shown_columns,
+    threshold_rows,
 )
+from ltds.reporting.new_data_advice import new_data_advice
+from ltds.reporting.result_table import TOO_FEW
 
 PAGE = "report.html"
 PAIRS = 10
@@ -40,10 +44,13 @@ def write_new_data_page(
 def render_new_data(metrics: Mapping[str, Any], judged: Sequence[JudgedImage], root: Path, model: str) -> str:
     """The HTML of the page."""
     columns = shown_columns(metrics)
+    at_thresholds = [column for column in columns if column.key != "accuracy"]  # which none of them changes
     main, more = headline_sentences(metrics)
     unknown = metrics["unknown"]
     rows = {name: share_rows(metrics[name], columns) for name in ("per_domain", "per_class")}
+    macro, auroc = macro_sentence(metrics), auroc_sentence(metrics)
     cells = [cell for of_kind in rows.values() for row in of_kind for cell in row.cells]
+    few = any(cell.too_few for cell in cells) or TOO_FEW in macro + auroc
     return render_template(
         "new_data.html.j2",
         name=metrics["data"]["name"],
@@ -59,8 +66,11 @@ def render_new_data(metrics: Mapping[str, Any], judged: Sequence[JudgedImage], r
         domains=rows["per_domain"],
         per_class=rows["per_class"],
         overall=share_rows({"all": metrics["overall"]}, columns),
-        macro=metrics["overall"]["macro_accuracy"],
-        few=ABOUT_FEW_IMAGES if any(cell.too_few for cell in cells) else "",
+        thresholds=threshold_rows(metrics, at_thresholds),
+        threshold_columns=at_thresholds,
+        auroc=auroc,
+        macro=macro,
+        few=ABOUT_FEW_IMAGES if few else "",
         mistakes=_mistakes(judged, root, model),
     )
 
