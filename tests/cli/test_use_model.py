@@ -341,6 +341,51 @@ def test_a_folder_of_a_new_site_with_other_classes(
     assert "Classes are matched by name" in refused.stderr
 
 
+def test_a_threshold_is_chosen_tested_and_kept(
+    toy: Manifest, run: RunDirectory, command: Command, tmp_path: Path
+) -> None:
+    shutil.copytree(toy.root / "images" / "test" / "wax", tmp_path / "site" / "wax")
+    done = command("evaluate", str(run.path), "--data", "site")
+    assert done.returncode == 0, done.stderr
+    assert "report.html compares other thresholds. To judge with one, add --threshold T." in done.stderr
+    content = json.loads((run.path / "evaluations" / "site" / "evaluation.json").read_text())
+    rows = rows_of(run.path / "evaluations" / "site" / "predictions.csv")
+    known, opened = ([float(r["score"]) for r in rows if r["known"] == flag] for flag in ("yes", "no"))
+    wins = sum((k > o) + (k == o) / 2 for k in known for o in opened)
+    assert content["unknown"]["auroc"] == pytest.approx(wins / (len(known) * len(opened)))
+    assert f"AUROC of the score: {100 * content['unknown']['auroc']:.1f}‡ %, on 3 open images" in done.stderr
+    assert "accuracy (macro accuracy): " in done.stderr
+    assert "over 5 of 5 classes, 15 images" in done.stderr
+    listed = content["unknown"]["thresholds"]
+    (in_use,) = [row for row in listed if row["threshold"] == content["unknown"]["threshold"]]
+    shares = ("named_right", "known_called_unknown", "open_called_unknown")
+    assert {name: in_use[name] for name in shares} == {name: content["overall"][name] for name in shares}
+    chosen = next(row for row in listed if 0 < row["known_called_unknown"] < 1 and row != in_use)
+    t = chosen["threshold"]
+    done = command("evaluate", str(run.path), "--data", "site", "--threshold", str(t))
+    assert done.returncode == 0, done.stderr
+    assert (
+        f"is below {score_text(t)}. The rule: the score is the softened confidence in a known class; the thr"
+        in done.stderr
+    )
+    judged = json.loads((run.path / "evaluations" / f"site-threshold-{t}" / "evaluation.json").read_text())
+    assert {name: judged["overall"][name] for name in shares} == {name: chosen[name] for name in shares}
+    assert (judged["unknown"]["threshold"], judged["unknown"]["split"]) == (t, None)
+    assert judged["unknown"]["auroc"] == content["unknown"]["auroc"]
+    assert command("export", str(run.path), "--out", "model", "--threshold", str(t)).returncode == 0
+    again = command("evaluate", "model", "--data", "site", "--out", "again")
+    assert again.returncode == 0, again.stderr
+    kept = json.loads((tmp_path / "again" / "evaluation.json").read_text())
+    assert kept == judged
+    numbers = ltds.evaluate(run.path, data=tmp_path / "site", threshold=t, out=tmp_path / "python")
+    assert numbers == judged
+    for words in (["evaluate", str(run.path), "--data", "site"], ["export", str(run.path), "--out", "other"]):
+        for wrong in ("inf", "1.5", "nan"):
+            refused = command(*words, "--threshold", wrong)
+            assert (refused.returncode, "argument 'threshold' to be" in refused.stderr) == (2, True), words
+    assert not (tmp_path / "other").exists()
+
+
 def test_python_says_the_same(toy: Manifest, run: RunDirectory, tmp_path: Path) -> None:
     folder = toy.root / "images" / "test" / "wax"
     done = ltds.predict(run.path, folder, out=tmp_path / "p.csv", threshold=-99)
@@ -388,7 +433,14 @@ def test_the_nearest_training_images_in_every_format(
 
 def test_options_for_other_data_need_other_data(run: RunDirectory, command: Command, tmp_path: Path) -> None:
     before = run.metrics_file.stat().st_mtime_ns
-    for words in (["--out", "o"], ["--split", "test"], ["--batch-size", "8"], ["--device", "cpu"], ["--trust", "mine"]):
+    for words in (
+        ["--out", "o"],
+        ["--split", "test"],
+        ["--threshold", ".5"],
+        ["--batch-size", "8"],
+        ["--device", "cpu"],
+        ["--trust", "mine"],
+    ):
         refused = command("evaluate", str(run.path), *words)
         assert refused.returncode == 2, words
         assert "only with 'data', but got one without it" in refused.stderr
@@ -396,6 +448,7 @@ def test_options_for_other_data_need_other_data(run: RunDirectory, command: Comm
     for argument in (
         {"out": tmp_path / "o"},
         {"split": "test"},
+        {"threshold": 0.5},
         {"batch_size": 8},
         {"device": "cpu"},
         {"trust": ["m"]},

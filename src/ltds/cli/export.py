@@ -28,6 +28,10 @@ def export(
         list[Path] | None,
         typer.Option(help="Image, or folder of images, to compare on (default: random inputs). May be repeated."),
     ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Score below which the exported model says 'unknown' (default: the model's own)."),
+    ] = None,
     nearest: Annotated[
         bool,
         typer.Option(
@@ -52,7 +56,14 @@ def export(
 
     format_name = cast("ExportFormat", to)
     done = export_model(
-        model, out, to=format_name, check=check or [], nearest=nearest, trust=trust or (), progress=SCREEN
+        model,
+        out,
+        to=format_name,
+        check=check or [],
+        threshold=threshold,
+        nearest=nearest,
+        trust=trust or (),
+        progress=SCREEN,
     )
     folder = shlex.quote(str(done.folder))
     SCREEN.say(f"Wrote {folder}: {', '.join(done.files)}")

@@ -27,6 +27,7 @@ import torch
 from PIL import Image, features
 from safetensors.torch import save_file
 
+import ltds
 from ltds.core.errors import CheckpointError, ConfigError, DataError, ExportError
 from ltds.core.runs import RunDirectory
 from ltds.data.features import write_features
@@ -243,6 +244,29 @@ def test_the_script_names_no_class_for_nan(
     assert (code, out.getvalue().split("\t")[:2]) == (1, [str(good), "bee"])
     assert out.getvalue().count("\n") == 1
     assert err.getvalue() == f"Skipped {bad}: the model computes NaN or infinity\n"
+
+
+def test_an_export_carries_the_threshold_of_the_user(toy: Manifest, run: RunDirectory, tmp_path: Path) -> None:
+    files = images_of(toy, 12)
+    answers = load_model(run.path, device="cpu").predict(files)
+    scores = sorted(answer.score for answer in answers)
+    threshold = float(np.mean(scores[4:6]))
+    ltds.export(run.path, tmp_path / "model", threshold=threshold)
+    ltds.export(run.path, tmp_path / "onnx", to="onnx", threshold=threshold)
+    model = load_model(tmp_path / "model", device="cpu")
+    assert model.threshold == threshold
+    assert [answer.unknown for answer in model.predict(files)] == [answer.score < threshold for answer in answers]
+    assert [line[1] == "unknown" for line in run_script(tmp_path / "onnx", *files)] == [
+        answer.score < threshold for answer in answers
+    ]
+    before = load_model(run.path, device="cpu").record.unknown
+    described = json.loads((tmp_path / "model" / "model.json").read_text())["unknown"]
+    assert (described["score"], described["temperature"]) == (before.score, before.temperature)
+    assert (described["threshold"], described["split"]) == (threshold, None)
+    assert "chosen by the user, after the model had been tested with another one" in described["rule"]
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert f"is below {threshold:.6g}. Rule: {described['rule']}.\n" in card
+    assert load_model(run.path, device="cpu").threshold == before.threshold, "the run is as it was"
 
 
 def labels_with_a_class_called_unknown(folder: Path, answers: Sequence[ImagePrediction]) -> list[str]:

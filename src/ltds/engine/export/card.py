@@ -10,6 +10,7 @@ import numpy as np
 
 from ltds.core.runs import NEAREST_FILE
 from ltds.core.task import Task
+from ltds.core.text import score_text
 from ltds.core.trust import code_needed
 from ltds.engine.model_record import UnknownRule
 from ltds.engine.own_code import code_checksums, outside_modules
@@ -242,7 +243,8 @@ def _unknown(rule: UnknownRule) -> Iterator[str]:
             "your own when you predict."
         )
         return
-    yield f"When the score {rule.score} is below {rule.threshold:.4g}. Rule: {rule.rule} (split: {rule.split})."
+    split = f" (split: {rule.split})" if rule.split else ""
+    yield f"When the score {rule.score} is below {score_text(rule.threshold)}. Rule: {rule.rule}{split}."
     if rule.doubt:
         yield f"**{rule.doubt}**"
     elif rule.images is not None:
