@@ -42,9 +42,10 @@ def photos(folder: Path, domains: tuple[str, ...]) -> None:
         for kind in (0, 1, 2, 4):
             draw(folder / "photos" / name / NAMES[kind], domain, kind, 24 - 4 * kind, first="patient")
     draw(folder / "photos" / domains[-1] / NAMES[7], len(domains) - 1, 7, 8)
-    for domain, name in enumerate(("cartoon", "photo")):
-        for kind, label in zip((0, 1, 9), (NAMES[0], NAMES[1], "guitar"), strict=True):
-            draw(folder / "new_site" / name / label, domain, kind, 5)
+    for site in ("new_site", "first_half", "second_half"):
+        for domain, name in enumerate(("cartoon", "photo")):
+            for kind, label in zip((0, 1, 9), (NAMES[0], NAMES[1], "guitar"), strict=True):
+                draw(folder / site / name / label, domain, kind, 5)
     draw(folder / "new", 3, 0, 3)
 
 

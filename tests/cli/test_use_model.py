@@ -353,7 +353,7 @@ def test_a_threshold_is_chosen_tested_and_kept(
     known, opened = ([float(r["score"]) for r in rows if r["known"] == flag] for flag in ("yes", "no"))
     wins = sum((k > o) + (k == o) / 2 for k in known for o in opened)
     assert content["unknown"]["auroc"] == pytest.approx(wins / (len(known) * len(opened)))
-    assert f"AUROC of the score: {100 * content['unknown']['auroc']:.1f}‡ %, on 3 open images" in done.stderr
+    assert f"AUROC of the score: {100 * content['unknown']['auroc']:.1f} %‡, on 3 open images" in done.stderr
     assert "accuracy (macro accuracy): " in done.stderr
     assert "over 5 of 5 classes, 15 images" in done.stderr
     listed = content["unknown"]["thresholds"]

@@ -16,7 +16,6 @@ from ltds.core.text import few, score_text
 if TYPE_CHECKING:
     from ltds.engine.other_data import EvaluatedSplit
     from ltds.engine.use import OtherDataResult
-    from ltds.reporting.result_table import TableCell
 
 NAMED = 10  # classes
 
@@ -125,17 +124,10 @@ def _show(result: OtherDataResult) -> None:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    from ltds.reporting.new_data import COLUMNS, share_cell
+    from ltds.reporting.new_data import COLUMNS, marked_percent, share_cell
 
-    *known, opened = (share_cell(row, column) for column in COLUMNS)
-    return [*map(_marked, known), str(row["known_images"]), _marked(opened), str(row["open_images"])]
-
-
-def _marked(cell: TableCell) -> str:
-    """The share, marked if it rests on too few images."""
-    from ltds.reporting.result_table import TOO_FEW
-
-    return "" if cell.mean is None else f"{cell.mean:.1f} %{TOO_FEW if cell.too_few else ''}"
+    *known, opened = (marked_percent(share_cell(row, column)) for column in COLUMNS)
+    return [*known, str(row["known_images"]), opened, str(row["open_images"])]
 
 
 def _remarks(metrics: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ltds.core.text import score_text
 from ltds.reporting.answer import isolated
-from ltds.reporting.result_table import TableCell
+from ltds.reporting.result_table import TOO_FEW, TableCell
 from ltds.reporting.sample_size import Sample, half_width, ranking_width, sample_of_parts
 
 
@@ -98,6 +98,11 @@ def threshold_rows(metrics: Mapping[str, Any], columns: Sequence[ShareColumn]) -
     return share_rows(dict(zip(names, rows, strict=True)), columns)
 
 
+def marked_percent(cell: TableCell) -> str:
+    """A share for a sentence or a terminal, marked if it rests on too few images; "" without a value."""
+    return "" if cell.mean is None else f"{cell.mean:.1f} %{TOO_FEW if cell.too_few else ''}"
+
+
 def auroc_cell(metrics: Mapping[str, Any]) -> TableCell:
     """How well the score tells images of known classes from others, in percent, with the images behind it."""
     share, overall = metrics["unknown"]["auroc"], metrics["overall"]
@@ -116,7 +121,7 @@ def auroc_sentence(metrics: Mapping[str, Any]) -> str:
     if cell.sample is None:
         return ""
     return (
-        f"AUROC of the score: {cell.text(one_seed='')} %, on {cell.sample.text} images: how often an image of a class "
+        f"AUROC of the score: {marked_percent(cell)}, on {cell.sample.text} images: how often an image of a class "
         "that it knows has a higher score than one of a class that it does not know; 50 % is a coin toss."
     )
 
@@ -132,7 +137,7 @@ def macro_sentence(metrics: Mapping[str, Any]) -> str:
     cell = TableCell(100 * share, None, 1, sample=sample)
     known = len(classes["matched"]) + len(classes["missing"])
     return (
-        f"Mean over classes of the accuracy (macro accuracy): {cell.text(one_seed='')} % over {len(parts)} of {known} "
+        f"Mean over classes of the accuracy (macro accuracy): {marked_percent(cell)} over {len(parts)} of {known} "
         f"classes, {sample.text} images; chance alone moves it by about {sample.half_width:.0f} points."
     )
 

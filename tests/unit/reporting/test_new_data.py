@@ -175,7 +175,7 @@ def test_the_mean_over_classes_says_what_it_rests_on() -> None:
         *images(9, "emu", "cat", known=False),
     ]
     assert macro_sentence(metrics_of(judged)) == (
-        "Mean over classes of the accuracy (macro accuracy): 75.0‡ % over 2 of 3 classes, 24 images; chance alone "
+        "Mean over classes of the accuracy (macro accuracy): 75.0 %‡ over 2 of 3 classes, 24 images; chance alone "
         "moves it by about 16 points."
     )
     many = [*images(400, "cat", "cat"), *images(400, "dog", "cat")]
@@ -195,7 +195,7 @@ def test_the_table_of_thresholds_has_shares_with_their_images(tmp_path: Path) ->
     assert all(row.cells[2].too_few for row in rows), "20 images"
     page = render_new_data(metrics, judged, tmp_path, "model")
     assert '<th scope="row" data-value="0.9500 (in use)">' in page
-    assert "which are quantiles of their scores. AUROC of the score: 100.0‡ %, on 20 open images" in page
+    assert "which are quantiles of their scores. AUROC of the score: 100.0 %‡, on 20 open images" in page
     only_open = metrics_of(judged[40:], 0.95)
     assert "(in use)" in render_new_data(only_open, judged[40:], tmp_path, "model")
 
