@@ -22,12 +22,14 @@ CARTOONGAN = ("Hayao_net_G_float.pth", "Shinkai_net_G_float.pth")
 CYCLEGAN = ("latest_net_G.pth", "style_vangogh.pth", "style_ukiyoe.pth")
 
 
-def draw(folder: Path, domain: int, kind: int, count: int, *, first: str = "", end: str = ".jpg") -> list[Path]:
-    """Drawn images of one kind in one style, as if they were photos."""
+def draw(
+    folder: Path, domain: int, kind: int, count: int, *, first: str = "", end: str = ".jpg", seed: int = 0
+) -> list[Path]:
+    """Drawn images of one kind in one style, as if they were photos; other seeds give other images."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{first}{seed}{end}" for seed in range(count)]
-    for seed, file in enumerate(files):
-        Image.fromarray(np.asarray(render(kind, domain, size=48, seed=seed))).save(file, format="JPEG")
+    files = [folder / f"{first}{i}{end}" for i in range(count)]
+    for i, file in enumerate(files, seed):
+        Image.fromarray(np.asarray(render(kind, domain, size=48, seed=i))).save(file, format="JPEG")
     return files
 
 
@@ -42,10 +44,10 @@ def photos(folder: Path, domains: tuple[str, ...]) -> None:
         for kind in (0, 1, 2, 4):
             draw(folder / "photos" / name / NAMES[kind], domain, kind, 24 - 4 * kind, first="patient")
     draw(folder / "photos" / domains[-1] / NAMES[7], len(domains) - 1, 7, 8)
-    for site in ("new_site", "first_half", "second_half"):
+    for seed, site in ((100, "new_site"), (200, "first_half"), (300, "second_half")):
         for domain, name in enumerate(("cartoon", "photo")):
             for kind, label in zip((0, 1, 9), (NAMES[0], NAMES[1], "guitar"), strict=True):
-                draw(folder / site / name / label, domain, kind, 5)
+                draw(folder / site / name / label, domain, kind, 5, seed=seed)
     draw(folder / "new", 3, 0, 3)
 
 
