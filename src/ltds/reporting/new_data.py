@@ -121,7 +121,7 @@ def auroc_sentence(metrics: Mapping[str, Any]) -> str:
     if cell.sample is None:
         return ""
     return (
-        f"AUROC of the score: {marked_percent(cell)}, on {cell.sample.text} images: how often an image of a class "
+        f"AUROC of the score: {marked_percent(cell)}, on {cell.sample.basis}: how often an image of a class "
         "that it knows has a higher score than one of a class that it does not know; 50 % is a coin toss."
     )
 

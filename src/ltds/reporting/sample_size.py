@@ -48,11 +48,15 @@ class Sample:
         return f"of {self.open_classes} class{'' if self.open_classes == 1 else 'es'}" if self.open_classes else ""
 
     @property
+    def basis(self) -> str:
+        """As `text`, in a sentence: "84 open images of 2 classes"."""
+        noun = "image" if self.images == 1 else "images"
+        return " ".join(filter(None, (f"{self.images:,}", self.kind, noun, self._classes)))
+
+    @property
     def reason(self) -> str:
         """Why the number is marked, in one sentence."""
-        noun = "image" if self.images == 1 else "images"
-        images = " ".join(filter(None, (f"{self.images:,}", self.kind, noun, self._classes)))
-        return f"Too few images to trust it: {images}; chance alone moves it by about {self.half_width:.0f} points."
+        return f"Too few images to trust it: {self.basis}; chance alone moves it by about {self.half_width:.0f} points."
 
 
 def sample_of(run: Run, metric: str, percent: float) -> Sample | None:

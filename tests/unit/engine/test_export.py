@@ -30,6 +30,7 @@ from safetensors.torch import save_file
 import ltds
 from ltds.core.errors import CheckpointError, ConfigError, DataError, ExportError
 from ltds.core.runs import RunDirectory
+from ltds.core.text import score_text
 from ltds.data.features import write_features
 from ltds.data.image_files import SUFFIXES
 from ltds.data.manifest import Manifest
@@ -265,7 +266,7 @@ def test_an_export_carries_the_threshold_of_the_user(toy: Manifest, run: RunDire
     assert (described["threshold"], described["split"]) == (threshold, None)
     assert "chosen by the user, after the model had been tested with another one" in described["rule"]
     card = (tmp_path / "model" / "README.md").read_text()
-    assert f"is below {threshold:.6g}. Rule: {described['rule']}.\n" in card
+    assert f"is below {score_text(threshold)}. Rule: {described['rule']}.\n" in card
     assert load_model(run.path, device="cpu").threshold == before.threshold, "the run is as it was"
 
 

@@ -163,7 +163,7 @@ def test_few_images_do_not_tell_that_no_threshold_helps() -> None:
     opened = images(20, "emu", "cat", label="unknown", known=False, scores=(0.6, 0.9))
     metrics = metrics_of([*known, *opened], 0.99)
     assert [advice.action for advice in new_data_advice(metrics)] == ["Try a lower threshold for 'unknown'."]
-    assert "%‡, on 20 open images" in auroc_sentence(metrics)
+    assert "%‡, on 20 open images of 1 class" in auroc_sentence(metrics)
 
 
 def test_the_mean_over_classes_says_what_it_rests_on() -> None:
