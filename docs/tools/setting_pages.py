@@ -78,7 +78,7 @@ def _of_method(kind: type[Method], names: list[str]) -> list[str]:
     page = METHODS[names[0]].page
     parents = [other for other in _classes() if other is not kind and issubclass(kind.Config, other.Config)]
     inherited = {line.name for parent in parents for line in _lines(parent.Config, "")} | {
-        f"criterion.{name}" for name in CriterionSettings.model_fields
+        f"criterion.{name}" for name in CriterionSettings.listed_fields()
     }
     own = [line for line in _lines(kind.Config, "") if line.name not in inherited]
     listed = ", ".join(f"`{name}`" for name in names)
@@ -127,7 +127,7 @@ def unused_origins() -> list[str]:
     names = {
         "shared": [line.name for n, f in SharedSettings.model_fields.items() for line in _lines(f.annotation, f"{n}.")]
     }  # type: ignore[arg-type]
-    names["criterion"] = list(CriterionSettings.model_fields)
+    names["criterion"] = list(CriterionSettings.listed_fields())
     names |= {kind.__name__: [line.name for line in _lines(kind.Config, "")] for kind in _classes()}
     return [
         f"[{table}] {key}"

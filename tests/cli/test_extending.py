@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 import ltds
+from ltds.losses import ClassificationLoss
 from ltds.reporting import Drawing
 
 
@@ -48,6 +49,18 @@ def backbone() -> nn.Module:
 
 def cross_entropy(logits, labels, domains, generator):
     return F.cross_entropy(logits, labels, reduction="none")
+
+
+class ScaledCrossEntropy(ClassificationLoss):
+    class Config(ltds.Settings):
+        factor: float = 1.0
+
+    def __init__(self, domain_counts, *, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, logits, labels, domains, generator=None):
+        return self.factor * F.cross_entropy(logits, labels, reduction="none")
 
 
 class Scaled(ltds.Method):
@@ -179,6 +192,18 @@ def test_a_criterion(outside: ModuleType, command: Command, toy: ltds.Manifest) 
     assert theirs.read_metrics()["summary"] == ours.read_metrics()["summary"]
 
 
+def test_a_criterion_with_a_setting(outside: ModuleType, command: Command, toy: ltds.Manifest) -> None:
+    name = "method.criterion=their_things:ScaledCrossEntropy"
+    plain, scaled = train(command, toy, "plain", name), train(command, toy, "scaled", name, "method.criterion.factor=3")
+    assert losses(scaled)[0] == pytest.approx(3 * losses(plain)[0], rel=1e-5)
+    assert scaled.read_config()["method"]["criterion"]["factor"] == 3
+    (prediction,) = ltds.load_model(scaled.path, trust=["their_things"]).predict([toy.root / toy.paths[0]])
+    assert prediction.label in (*toy.classes, "unknown")
+    words = ["train", str(toy.root), "--held-out", "wax", "--out", "other", "--method", "agg", *QUICK, "--set", name]
+    refused(command(*words, "--set", "method.criterion.facto=3"), "has no setting 'facto'. Did you mean 'factor'?")
+    refused(command(*words, "--set", "method.criterion.tau=3"), "tau has no effect with criterion 'their_things:Scaled")
+
+
 def test_a_backbone(outside: ModuleType, command: Command, toy: ltds.Manifest) -> None:
     run = train(command, toy, "run", "backbone.name=their_things:backbone")
     assert run.read_config()["backbone"]["name"] == "their_things:backbone"
@@ -225,12 +250,20 @@ def test_the_file_of_the_page(mine: ModuleType, command: Command) -> None:
     assert done.returncode == 0, done.stderr
     shapes = ltds.Manifest.read(Path("data/shapes"))
     assert (shapes.name, len(shapes)) == ("shapes", 48)
-    runs = (("a", "mine:Focal", "method.gamma=0"), ("b", "agg"), ("c", "agg", CRITERION), ("d", "mine:SlowCopy"))
+    runs = (
+        ("a", "mine:Focal", "method.gamma=0"),
+        ("b", "agg"),
+        ("c", "agg", CRITERION),
+        ("d", "mine:SlowCopy"),
+        ("e", "agg", "method.criterion=mine:FocalLoss", "method.criterion.gamma=2"),
+    )
     for name, method, *more in runs:
         settings = [word for pair in more for word in ("--set", pair)]
         words = [str(shapes.root), "--held-out", "south", "--out", f"runs/{name}", "--method", method, *QUICK]
         done = command("train", *words, *settings)
         assert done.returncode == 0, done.stderr
+    trained = [losses(ltds.RunDirectory(Path("runs", name))) for name in "bce"]
+    assert trained[0] != trained[1] == trained[2]
     assert "how much less a well classified sample counts" in command("methods", "mine:Focal").stdout
     ltds.report("runs", out="page.html", extra_figures=[mine.draw])
     assert "Runs of each method:" in Path("page.html").read_text()

@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from ltds.core.config import listed_fields
+
 LIMITS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
@@ -26,8 +28,9 @@ class SettingLine:
 
 def setting_lines(defaults: BaseModel, values: BaseModel, prefix: str = "") -> Iterator[SettingLine]:
     """A line for each setting; `values` are those of a method, `defaults` those of the class."""
-    for name, field in type(defaults).model_fields.items():
-        default, value = getattr(defaults, name), getattr(values, name)
+    for name, field in listed_fields(type(defaults)).items():
+        default = getattr(defaults, name, field.default)
+        value = getattr(values, name, default)
         if isinstance(default, BaseModel):
             yield from setting_lines(default, value, f"{prefix}{name}.")
             continue

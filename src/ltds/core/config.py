@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from ltds.core.errors import ConfigError, nearest
 from ltds.core.renamed import RENAMED
@@ -19,9 +20,15 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    @classmethod
+    def listed_fields(cls) -> dict[str, FieldInfo]:
+        """The settings that a list for people shows; in a group whose settings depend on its name, those of all."""
+        return cls.model_fields
+
 
 SettingsType = TypeVar("SettingsType", bound=Settings)
 Fraction = Annotated[float, Field(ge=0, le=1)]
+PositiveFraction = Annotated[float, Field(gt=0, le=1)]
 ShareBelowOne = Annotated[float, Field(ge=0, lt=1)]
 REMEDY = "Set {name}=VALUE."
 BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")  # of .5, which TOML does not allow
@@ -124,9 +131,14 @@ def refuse_idle(settings: BaseModel, names: Iterable[str], reason: str) -> None:
         raise ValueError(f"{changed[0]} has no effect {reason}: leave it out")
 
 
+def listed_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a group that a list for people shows."""
+    return model.listed_fields() if issubclass(model, Settings) else model.model_fields
+
+
 def names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """The dotted names of all settings of a model."""
-    for name, field in model.model_fields.items():
+    for name, field in listed_fields(model).items():
         inner = _submodel(field.annotation)
         if inner is not None:
             yield from names(inner, f"{prefix}{name}.")
@@ -154,7 +166,8 @@ def _sentence(model: type[BaseModel], item: dict[str, Any], prefix: str, remedy:
     rule = item["msg"].removeprefix("Value error, ")
     if item["type"] == "value_error" and isinstance(item["input"], Mapping):
         return _rule_of_a_group(name.rstrip("."), rule)
-    return f"Setting '{name}' was {item['input']!r}: {rule[:1].lower() + rule[1:]}. {remedy.format(name=name)}"
+    rule = (rule[:1].lower() + rule[1:]).removesuffix(".")
+    return f"Setting '{name}' was {item['input']!r}: {rule}. {remedy.format(name=name)}"
 
 
 def _rule_of_a_group(name: str, rule: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
+from pydantic import Field, PositiveFloat, model_validator
 from torch import Tensor
 
+from ltds.core.config import PositiveFraction, Settings, refuse_idle
 from ltds.losses.calibrated import ShiftedCrossEntropy
 from ltds.losses.classification import CountsNeeded, CountsTable, as_counts
 
@@ -48,6 +50,20 @@ def adjusted_after_training(logits: Tensor, counts: Tensor, tau: float) -> Tenso
 
 class LogitAdjustedLoss(ShiftedCrossEntropy):
     """Cross-entropy of z + tau log n, with the counts of the sample's domain or pooled over the sources."""
+
+    class Config(Settings):
+        tau: PositiveFloat = Field(1.0, description="factor on the log counts that are added to the logits")
+        counts: CountsSource = Field("domain", description="counts of the sample's domain, or pooled")
+        zero_count: ZeroCount = Field("exclude", description="weight of a class without images in a domain")
+        blend: PositiveFraction = Field(0.1, description="share of pooled counts for zero_count=blend")
+
+        @model_validator(mode="after")
+        def _no_setting_without_effect(self) -> Self:
+            if self.counts == "pooled" and self.zero_count == "blend":
+                raise ValueError("zero_count=blend mixes a domain's counts with the pool: it needs counts=domain")
+            if self.zero_count != "blend":
+                refuse_idle(self, ["blend"], "without zero_count=blend")
+            return self
 
     def __init__(
         self,

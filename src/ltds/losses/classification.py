@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from ltds.core.config import Settings
 
 CountsTable = Tensor | NDArray[np.int64] | Sequence[Sequence[int]]
 CountsNeeded = Literal["none", "pooled", "domain"]
@@ -18,8 +20,10 @@ class ClassificationLoss(nn.Module):
     """Losses (N,) of logits (N,C), labels (N,) and source domains (N,).
 
     A subclass is built as Loss(domain_counts, **settings): domain_counts (K,C) are the training images of each class
-    in each source, and the settings are those fields of `CriterionSettings` that it has as keyword-only arguments.
+    in each source, and each setting of `Config` is a keyword argument.
     """
+
+    Config: ClassVar[type[Settings]] = Settings  # none, unless a loss has some
 
     @classmethod
     def counts_needed(cls, settings: Mapping[str, Any]) -> CountsNeeded:

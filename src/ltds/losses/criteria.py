@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any, cast
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Any, TypeGuard, cast
 
 import torch
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, create_model, model_serializer, model_validator
+from pydantic.fields import FieldInfo
 from torch import Tensor, nn
 
-from ltds.core.config import Settings, refuse_idle
-from ltds.core.errors import ConfigError, expected
+from ltds.core.config import Settings
+from ltds.core.errors import ConfigError, expected, nearest
 from ltds.core.registry import find_or_import
 from ltds.core.task import Task
-from ltds.losses.adjustment import CountsSource, LogitAdjustedLoss, ZeroCount
+from ltds.losses.adjustment import LogitAdjustedLoss
 from ltds.losses.calibrated import (
     BalancedSoftmaxLoss,
     DistributionCalibratedLoss,
@@ -24,7 +26,6 @@ from ltds.losses.calibrated import (
 from ltds.losses.classification import ClassificationLoss, CountsNeeded
 from ltds.losses.equalization import EqualizedLoss
 
-PositiveFraction = Annotated[float, Field(gt=0, le=1)]
 LossFunction = Callable[[Tensor, Tensor, Tensor, torch.Generator | None], Tensor]
 
 CRITERIA: dict[str, type[ClassificationLoss]] = {
@@ -36,31 +37,46 @@ CRITERIA: dict[str, type[ClassificationLoss]] = {
 }
 
 
-class CriterionSettings(Settings):
+# Every run has stored the settings of `equal` and `adjusted`, also beside another criterion, where they are at these
+# defaults. It stays so, because the identity of a run is a hash of what it stores, and reports compare it.
+ALWAYS_STORED: dict[str, Any] = {
+    "gamma": 0.9,
+    "rare_share": 0.005,
+    "tau": 1.0,
+    "counts": "domain",
+    "zero_count": "exclude",
+    "blend": 0.1,
+}
+
+
+class CriterionSettings(Settings, extra="allow"):
     """A criterion and its settings. A plain text instead of the group is the name."""
 
     name: str = Field("ce", description=f"{', '.join(CRITERIA)}, or your own loss as 'package.module:Thing'")
-    gamma: PositiveFraction = Field(0.9, description="equal: probability that a sample ignores a rare class")
-    rare_share: PositiveFraction = Field(0.005, description="equal: a class with a smaller share of the images is rare")
-    tau: PositiveFloat = Field(1.0, description="adjusted: factor on the log counts that are added to the logits")
-    counts: CountsSource = Field("domain", description="adjusted: counts of the sample's domain, or pooled")
-    zero_count: ZeroCount = Field("exclude", description="adjusted: weight of a class without images in a domain")
-    blend: PositiveFraction = Field(0.1, description="adjusted: share of pooled counts for zero_count=blend")
 
     @model_validator(mode="before")
     @classmethod
-    def _text_is_the_name(cls, data: Any) -> Any:
-        return {"name": data} if isinstance(data, str) else data
+    def _parsed_by_the_loss(cls, data: Any) -> Any:
+        given = {"name": data} if isinstance(data, str) else data
+        if not isinstance(given, Mapping) or not isinstance(name := given.get("name", "ce"), str):
+            return given  # not a group of settings: refused by its type
+        config = _config_type(find_or_import("criterion", name, CRITERIA), name)
+        settings = config.model_validate(_own_settings(name, config, given))
+        return {"name": name, **{setting: getattr(settings, setting) for setting in config.model_fields}}
 
-    @model_validator(mode="after")
-    def _no_setting_without_effect(self) -> CriterionSettings:
-        if ":" not in self.name:  # a loss from elsewhere is imported and checked when the criterion is built
-            _refuse_unread(self, find_or_import("criterion", self.name, CRITERIA))
-        if self.counts == "pooled" and self.zero_count == "blend":
-            raise ValueError("zero_count=blend mixes a domain's counts with the pool: it needs counts=domain")
-        if self.zero_count != "blend":
-            refuse_idle(self, ["blend"], "without zero_count=blend")
-        return self
+    @model_serializer(mode="wrap")
+    def _as_always_stored(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {"name": self.name, **ALWAYS_STORED, **serialize(self)}
+
+    @classmethod
+    def listed_fields(cls) -> dict[str, FieldInfo]:
+        """The name, and the settings of each criterion of the package."""
+        listed = dict(cls.model_fields)
+        for name, loss in CRITERIA.items():
+            for setting, field in loss.Config.model_fields.items():
+                listed[setting] = copy(field)
+                listed[setting].description = f"{name}: {field.description}"
+        return listed
 
 
 def criterion_field() -> Any:
@@ -80,10 +96,6 @@ class Criterion(nn.Module):
         super().__init__()
         self.settings = settings
         thing = find_or_import("criterion", settings.name, CRITERIA)
-        try:
-            _refuse_unread(settings, thing)
-        except ValueError as error:
-            raise ConfigError(f"Expected only settings that the criterion reads, but {error}.") from error
         self.loss = _build(thing, settings, task) if _is_loss_class(thing) else _function(thing, settings.name)
 
     @property
@@ -105,12 +117,12 @@ class Criterion(nn.Module):
         return losses
 
 
-def _is_loss_class(thing: object) -> bool:
+def _is_loss_class(thing: object) -> TypeGuard[type[ClassificationLoss]]:
     return isinstance(thing, type) and issubclass(thing, ClassificationLoss)
 
 
 def _build(thing: type[ClassificationLoss], settings: CriterionSettings, task: Task) -> ClassificationLoss:
-    arguments = {name: getattr(settings, name) for name in _settings_read(thing)}
+    arguments = settings.model_extra or {}
     _need_images(settings.name, thing.counts_needed(arguments), task)
     counts = torch.tensor(task.counts, dtype=torch.get_default_dtype())
     try:
@@ -118,7 +130,7 @@ def _build(thing: type[ClassificationLoss], settings: CriterionSettings, task: T
     except TypeError as error:
         raise ConfigError(
             f"Expected criterion '{settings.name}' to be built as Loss(domain_counts, **settings), but got: {error}. "
-            f"The settings are {', '.join(CriterionSettings.model_fields)}; give other arguments a default."
+            "Give __init__ a keyword argument for each setting of its Config, and other arguments a default."
         ) from error
 
 
@@ -131,26 +143,50 @@ def _function(thing: Any, name: str) -> LossFunction:
     try:
         inspect.signature(thing).bind("logits", "labels", "domains", "generator")
     except TypeError as error:
-        remedy = "Give it all four, also if it needs only some of them."
+        remedy = "It must accept all four, even if it uses only some."
         rule = "a function (logits, labels, domains, generator)"
         raise ConfigError(expected(f"criterion '{name}'", rule, f"'{error}'", remedy)) from error
     return cast(LossFunction, thing)
 
 
-def _settings_read(thing: object) -> tuple[str, ...]:
-    """The settings that a loss reads: its keyword-only arguments. A plain function reads none."""
+def _config_type(thing: object, name: str) -> type[Settings]:
+    """The settings of a criterion: the `Config` of its class. A plain function has none."""
     if not _is_loss_class(thing):
-        return ()
-    parameters = inspect.signature(thing).parameters.values()  # type: ignore[arg-type]
-    keywords = (p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-    return tuple(name for name in keywords if name in CriterionSettings.model_fields)
+        return Settings
+    config: object = thing.Config
+    if not (isinstance(config, type) and issubclass(config, Settings)):
+        remedy = "Write 'class Config(ltds.Settings):' with a line for each setting, or leave Config out."
+        raise ConfigError(expected(f"Config of '{name}'", "a subclass of ltds.Settings", repr(config), remedy))
+    if "name" in config.model_fields:
+        remedy = "criterion.name is the name of the criterion itself: give the setting another name."
+        raise ConfigError(expected(f"Config of '{name}'", "without a setting called 'name'", "one", remedy))
+    return config if config is not Settings else _former_config(thing)
 
 
-def _refuse_unread(settings: CriterionSettings, thing: object) -> None:
-    read = ("name", *_settings_read(thing))
-    for name in (field for field in CriterionSettings.model_fields if field not in read):
-        readers = [other for other, loss in CRITERIA.items() if name in _settings_read(loss)]
-        refuse_idle(settings, [name], f"with criterion '{settings.name}', only with {' and '.join(readers)}")
+def _former_config(loss: type[ClassificationLoss]) -> type[Settings]:
+    """The settings of a class without `Config`, as it was before: its keyword arguments that the package's losses have.
+
+    Runs with such a class are resumed and loaded.
+    """
+    keywords = [p.name for p in inspect.signature(loss).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    known = {name: field for other in CRITERIA.values() for name, field in other.Config.model_fields.items()}
+    fields: dict[str, Any] = {name: (known[name].annotation, known[name]) for name in keywords if name in known}
+    return create_model("FormerSettings", __base__=Settings, **fields) if fields else Settings
+
+
+def _own_settings(name: str, config: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The given settings that the criterion has; raises for others, except at the value that all runs store."""
+    others = [setting for setting in given if setting not in (*config.model_fields, "name")]
+    for setting in others:
+        if setting in ALWAYS_STORED and given[setting] == ALWAYS_STORED[setting]:
+            continue
+        readers = [other for other, loss in CRITERIA.items() if setting in loss.Config.model_fields]
+        if readers:
+            raise ValueError(
+                f"{setting} has no effect with criterion '{name}', only with {' and '.join(readers)}: leave it out"
+            )
+        raise ValueError(f"criterion '{name}' has no setting '{setting}'. {nearest(setting, config.model_fields)}")
+    return {setting: value for setting, value in given.items() if setting in config.model_fields}
 
 
 def _need_images(name: str, needed: CountsNeeded, task: Task) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor
 
+from ltds.core.config import PositiveFraction, Settings
 from ltds.core.distributions import bernoulli
 from ltds.core.errors import ConfigError, expected
 from ltds.losses.classification import ClassificationLoss, CountsNeeded, CountsTable, as_counts
@@ -37,6 +39,10 @@ class EqualizedLoss(ClassificationLoss):
     """Softmax equalisation: with probability gamma a sample ignores a class with less than rare_share of the images."""
 
     rare: Tensor  # (C,) bool
+
+    class Config(Settings):
+        gamma: PositiveFraction = Field(0.9, description="probability that a sample ignores a rare class")
+        rare_share: PositiveFraction = Field(0.005, description="a class with a smaller share of the images is rare")
 
     def __init__(self, domain_counts: CountsTable, *, gamma: float = 0.9, rare_share: float = 0.005) -> None:
         super().__init__()

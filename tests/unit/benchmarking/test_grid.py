@@ -196,7 +196,7 @@ def test_settings_of_one_method_alone(toy: Manifest, tmp_path: Path) -> None:
     )
     configs = {cell.method: cell.config for cell in cells_of(grid, tmp_path, lambda _: toy)}
     assert (configs["la"].method.criterion.tau, configs["la"].optimizer.lr) == (1.5, 0.003)
-    assert (configs["agg"].method.criterion.tau, configs["agg"].optimizer.lr) == (1.0, 0.1)
+    assert (configs["agg"].method.criterion.name, configs["agg"].optimizer.lr) == ("ce", 0.1)
     with pytest.raises(ConfigError, match=r"by_method\.dc has no effect"):
         cells(toy, tmp_path, by_method={"dc": {}})
     with pytest.raises(ConfigError, match=r"z2s = 0\.1 .* write it below \[by_method\.agg\.method\]"):

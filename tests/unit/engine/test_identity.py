@@ -20,6 +20,7 @@ from ltds.engine.config import RunConfig, resolve
 from ltds.engine.identity import RANDOM, file_checksums, former_identities, identity
 from ltds.engine.semantics import semantics_checksum
 from ltds.nn.small import TinyNet
+from toy import toy_config
 
 
 def of(toy: Manifest, weights: str) -> str:
@@ -83,6 +84,30 @@ def test_earlier_versions_took_a_folder_by_its_path(
     assert former == (identity(config, toy),)
     assert former != (identity(on_folder(toy, tmp_path / "moved"), toy),)
     assert former_identities(config, toy) == (), "of other networks nothing has changed"
+
+
+# Identities from before each loss had a settings class of its own; a run that was stored then goes on.
+BEFORE = [
+    ("ce", "1e97f2de98abba770b81cbd455ec12174bf9c3233a19f7958c1eea0da606f1ee"),
+    ("dc", "56f053bbd68dd775380f5b471c1a39f5c09ac3258569af5bb1a736e461e3fca0"),
+    ({"name": "equal", "rare_share": 0.05}, "f15ff9b15d3441b6dd7b06b1492d11085754d4774cc5b50aa43b029238e9aa71"),
+    (
+        {"name": "adjusted", "zero_count": "blend", "blend": 0.2},
+        "6039f6aaf40132e7729795db540e950821ae9c91154adc2f9c6b56e7553bb643",
+    ),
+    ("outside_losses:focal", "846632c54b4b9a1608e0db1408e15713a61cac9b35287bc923637edc23e1a315"),
+    (
+        {"name": "outside_losses:WeightedLoss", "tau": 0.5},
+        "613f67c190c1ed0462610fd0e6243a9c7f99f15c2884863f2b5d2be21395f165",
+    ),
+]
+
+
+@pytest.mark.parametrize(("criterion", "stored"), BEFORE)
+def test_criteria_count_as_before(toy: Manifest, criterion: object, stored: str) -> None:
+    config = toy_config(toy, method={"criterion": criterion})
+    assert identity(config, toy) == stored
+    assert identity(resolve(config.to_dict()), toy) == stored
 
 
 def test_ranks_are_no_part_of_it(toy: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:

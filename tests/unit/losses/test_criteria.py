@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.losses.adjustment import adjusted_after_training, logit_adjustment, smoothed_counts
 from ltds.losses.calibrated import calibrated_cross_entropy
-from ltds.losses.criteria import Criterion, CriterionSettings
+from ltds.losses.classification import ClassificationLoss
+from ltds.losses.criteria import CRITERIA, Criterion, CriterionSettings
 from ltds.losses.equalization import draw_ignored, equalized_cross_entropy, rare_classes
 from reference import criteria_reference as twin
 
@@ -231,6 +233,21 @@ def test_a_text_is_the_name_of_a_criterion() -> None:
 def test_settings_that_cannot_be(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         CriterionSettings(**settings)
+
+
+@pytest.mark.parametrize("loss", CRITERIA.values())
+def test_settings_and_keyword_arguments_have_the_same_defaults(loss: type[ClassificationLoss]) -> None:
+    keywords = {p.name: p.default for p in signature(loss).parameters.values() if p.kind is p.KEYWORD_ONLY}
+    assert keywords == {name: field.default for name, field in loss.Config.model_fields.items()}
+
+
+def test_settings_of_other_criteria_at_their_defaults_are_those_of_an_older_run() -> None:
+    stored = {"gamma": 0.9, "rare_share": 0.005, "tau": 1.0, "counts": "domain", "zero_count": "exclude", "blend": 0.1}
+    assert CriterionSettings(name="ce", **stored) == CriterionSettings(name="ce")
+    assert CriterionSettings(name="ce").model_dump() == {"name": "ce", **stored}
+    adjusted = CriterionSettings(name="adjusted", **{**stored, "tau": 2.0})
+    assert adjusted.model_dump() == {"name": "adjusted", **stored, "tau": 2.0}
+    assert CriterionSettings.model_validate(adjusted.model_dump()) == adjusted
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from torch.testing import assert_close
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.data.manifest import Manifest
+from ltds.engine.config import RunConfig, resolve
+from ltds.engine.identity import identity
 from ltds.engine.loop import train
 from ltds.losses import Criterion, CriterionSettings
-from toy import recorded, toy_session
+from toy import recorded, toy_config, toy_session
 
 COUNTS = [[4, 2, 1], [9, 1, 3]]
 LOGITS = torch.tensor([[1.0, -1.0, 0.5], [0.0, 2.0, -2.0]])
@@ -40,6 +42,22 @@ def test_a_class_gets_counts_and_the_settings_that_it_names() -> None:
     assert_close(loss, plain / torch.tensor([1.0, 3.0]))
 
 
+def test_a_class_has_its_own_settings() -> None:
+    plain = F.cross_entropy(LOGITS, LABELS, reduction="none")
+    assert_close(criterion("ScaledLoss", alpha=0.5)(LOGITS, LABELS, DOMAINS), 0.5 * plain)
+    assert_close(criterion("ScaledLoss")(LOGITS, LABELS, DOMAINS), plain)
+
+
+def test_own_settings_are_stored_and_decide_the_identity(toy: Manifest) -> None:
+    def config(**settings: float) -> RunConfig:
+        return toy_config(toy, method={"criterion": {"name": "outside_losses:ScaledLoss", **settings}})
+
+    stored = config(alpha=0.5).to_dict()
+    assert stored["method"]["criterion"]["alpha"] == 0.5
+    assert resolve(stored) == config(alpha=0.5)
+    assert identity(config(alpha=0.5), toy) != identity(config(), toy) == identity(config(alpha=1.0), toy)
+
+
 @pytest.mark.parametrize("name", ["focal", "WeightedLoss"])
 def test_it_trains_by_its_name_alone(toy: Manifest, tmp_path: Path, name: str) -> None:
     session = toy_session(toy, method={"criterion": f"outside_losses:{name}"})
@@ -59,6 +77,16 @@ def test_it_trains_by_its_name_alone(toy: Manifest, tmp_path: Path, name: str) -
     [
         ("focal", {"tau": 2.0}, "tau has no effect with criterion 'outside_losses:focal', only with adjusted"),
         ("WeightedLoss", {"gamma": 0.5}, "gamma has no effect with criterion 'outside_losses:WeightedLoss'"),
+        ("focal", {"alpha": 2.0}, r"criterion 'outside_losses:focal' has no setting 'alpha'\. Choices: \(none\)"),
+        ("ScaledLoss", {"alpah": 2.0}, r"no setting 'alpah'\. Did you mean 'alpha'\? Choices: alpha, floor"),
+        ("ScaledLoss", {"alpha": 0.0}, "greater than 0"),
+        (
+            "ScaledLoss",
+            {"gamma": 0.5},
+            "gamma has no effect with criterion 'outside_losses:ScaledLoss', only with equal",
+        ),
+        ("NoSettings", {}, r"Config of 'outside_losses:NoSettings' to be a subclass of ltds\.Settings, but got"),
+        ("TakenName", {}, "without a setting called 'name'"),
         ("NoLoss", {}, "to be a function or a subclass of ltds.losses.ClassificationLoss, but got"),
         ("NeedsMore", {}, "missing 1 required keyword-only argument: 'alpha'"),
         ("two_arguments", {}, r"a function \(logits, labels, domains, generator\), but got 'too many positional"),
@@ -66,7 +94,7 @@ def test_it_trains_by_its_name_alone(toy: Manifest, tmp_path: Path, name: str) -
     ],
 )
 def test_what_cannot_be_built_is_said(name: str, settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ValueError, match=said):  # of the settings, or of the criterion that is built with them
         criterion(name, **settings)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor
 
+import ltds
 from ltds.losses import ClassificationLoss
 
 
@@ -15,8 +17,32 @@ def focal(logits: Tensor, labels: Tensor, domains: Tensor, generator: torch.Gene
     return (1 - torch.exp(-plain)) ** 2 * plain
 
 
+class ScaledLoss(ClassificationLoss):
+    """alpha CE, with a setting that no loss of the package has."""
+
+    class Config(ltds.Settings):
+        alpha: float = Field(1.0, gt=0, description="a factor")
+        floor: float | None = None
+
+    def __init__(self, domain_counts: Tensor, *, alpha: float = 1.0, floor: float | None = None) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def forward(self, logits, labels, domains, generator=None):
+        return self.alpha * F.cross_entropy(logits, labels, reduction="none")
+
+
+class NoSettings(ClassificationLoss):
+    Config = int
+
+
+class TakenName(ClassificationLoss):
+    class Config(ltds.Settings):
+        name: str = "mine"
+
+
 class WeightedLoss(ClassificationLoss):
-    """n_y^-tau CE, with the counts of the sample's domain."""
+    """n_y^-tau CE, with the counts of the sample's domain; as it was written before there was `Config`."""
 
     weight: Tensor
 
