@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import Command, refused
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
 from toy import recorded, toy_session
@@ -39,6 +40,14 @@ def folder(toy: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     cell = {"run": "first", "method": "agg", "held_out": "wax", "seed": 0}
     (root / "cells.json").write_text(json.dumps([cell]))
     return root
+
+
+def test_the_status_is_shown_alone(command: Command, folder: Path) -> None:
+    status = ["benchmark", "--status", str(folder)]
+    assert command(*status).returncode == 0
+    said = "Expected --status alone, but got GRID and --plan and --jobs with it."
+    refused(command(*status, "grid.toml", "--jobs", "2", "--plan"), said)
+    refused(command(*status, "--cpus", "1"), "but got --cpus with it")  # also at its default
 
 
 def test_commands_that_need_no_network_do_not_load_torch(folder: Path) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def benchmark(
+    context: typer.Context,
     grid: Annotated[
         Path | None, typer.Argument(help="TOML file with data, methods, held_out, seeds and settings.")
     ] = None,
@@ -73,6 +74,7 @@ def benchmark(
     If it is stopped, the same command continues it. If a run fails, this is recorded, and the other runs continue.
     """
     if status is not None:
+        _require_alone(context, "status")
         _show_status(status)
         return
     from ltds.api.prepare_benchmark import prepare_benchmark
@@ -98,6 +100,22 @@ def benchmark(
         say=SCREEN.say,
     )
     run_grid(prepared.cells, prepared.out, prepared.executor, prepared.jobs, retry_failed)
+
+
+def _require_alone(context: typer.Context, name: str) -> None:
+    """Refuse every other option and argument: with this one, they would have no effect."""
+    others = [
+        parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.name).upper()
+        for parameter in context.command.params
+        if (source := context.get_parameter_source(str(parameter.name))) is not None
+        and source.name == "COMMANDLINE"
+        and parameter.name != name
+    ]
+    if others:
+        raise ConfigError(
+            f"Expected --{name} alone, but got {' and '.join(others)} with it. --{name} only shows the benchmark in a "
+            "folder: leave the rest out."
+        )
 
 
 def _listed(text: str) -> list[str] | None:
