@@ -246,6 +246,9 @@ def test_an_interrupt_says_how_to_go_on(
     RunDirectory(tmp_path / "runs" / "another").write_config({})  # unfinished, and of another command
 
     def interrupt(*_: object, **__: object) -> None:
+        at_the_same_time = RunDirectory(tmp_path / "runs" / "a first")
+        if not at_the_same_time.exists:
+            at_the_same_time.write_config({})
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ltds.cli.screen import SCREEN
+from ltds.core.errors import TrainingInterrupted
 
 
 def train(
@@ -118,20 +119,22 @@ def train(
 
 @contextmanager
 def _say_how_to_go_on(path: Path | None) -> Iterator[None]:
-    """Say how to continue when the user interrupts. `path`: the folder of the run; None: a new one in `runs`."""
+    """Say how to continue when the user interrupts. `path`: the folder of the run; None: a new one, chosen later."""
     from ltds.engine.team import follows
 
-    before = set(Path("runs").glob("*"))
     try:
         yield
-    except KeyboardInterrupt:
-        folders = [path] if path is not None else sorted(set(Path("runs").glob("*")) - before)
-        begun = [folder for folder in folders if _can_resume(folder)]
-        if begun and not follows():
-            SCREEN.say(f"Interrupted. Continue with: ltds train --resume {shlex.quote(str(begun[0]))}")
-        elif not follows():
-            SCREEN.say("Interrupted before training began: nothing was trained yet. The same command starts it.")
+    except KeyboardInterrupt as interrupt:
+        folder = interrupt.folder if isinstance(interrupt, TrainingInterrupted) else path
+        if not follows():
+            SCREEN.say(_how_to_go_on(folder))
         raise
+
+
+def _how_to_go_on(folder: Path | None) -> str:
+    if folder is not None and _can_resume(folder):
+        return f"Interrupted. Continue with: ltds train --resume {shlex.quote(str(folder))}"
+    return "Interrupted before training began: nothing was trained yet. The same command starts it."
 
 
 def _can_resume(folder: Path) -> bool:

@@ -46,6 +46,14 @@ class LtdsError(ValueError):
         return self.got or str(self)
 
 
+class TrainingInterrupted(KeyboardInterrupt):
+    """The user interrupted a training. `folder` is the one that was chosen for its run or series."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+
 class DataError(LtdsError):
     """Images, manifests or datasets that cannot be used as they are."""
 

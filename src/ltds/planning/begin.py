@@ -10,7 +10,7 @@ import numpy as np
 
 from ltds.core.config import merge
 from ltds.core.durations import say_duration
-from ltds.core.errors import ConfigError
+from ltds.core.errors import ConfigError, TrainingInterrupted
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import SERIES_FILE, RunDirectory
 from ltds.core.text import few
@@ -42,7 +42,8 @@ def begin_run(
 ) -> RunDirectory:
     """Train one run in `out`, or with an estimate a series of runs in folders of `out`; returns the (final) run.
 
-    None: in a new folder, chosen after the minutes that planning takes, in which another command may begin a run.
+    `out=None` takes a new folder, chosen only after planning, because another command may start a run meanwhile. An
+    interrupt says which (`TrainingInterrupted`).
     """
     given = _as_spelled(merge(*layers), manifest)
     implied = None
@@ -77,14 +78,17 @@ def begin_run(
         say(line)
     say(f"Training in '{out}'")
     record = plan.to_dict() if plan.choices else None
-    if not domains:
+    try:
+        if domains:
+            with series_locked(out):
+                series = RunSeries.create(out, config, domains, manifest, record)
+                return series.train(manifest, progress=progress, say=say)
         require_new(out)  # planning takes minutes, in which another command may have begun one
         run = RunDirectory(out)
         create_run(run, config, manifest, progress, plan=record)
         return run
-    with series_locked(out):
-        series = RunSeries.create(out, config, domains, manifest, record)
-        return series.train(manifest, progress=progress, say=say)
+    except KeyboardInterrupt as interrupt:
+        raise TrainingInterrupted(out) from interrupt
 
 
 def new_run_folder(name: str) -> Path:
