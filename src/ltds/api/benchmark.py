@@ -43,7 +43,7 @@ def benchmark(
         runs = ltds.benchmark(data="bestiary", methods=["agg", "ltds"], seeds=[0, 1, 2], out="runs/mine")
         ltds.report("runs/mine", out="report.html")
 
-    If it is stopped, the same call continues it. If a run fails, this is recorded, the other runs continue, and an
+    If it is stopped, the same call continues it. A failed run is recorded, the other runs continue, and an
     LtdsWarning names it at the end.
 
     Args:
@@ -67,7 +67,7 @@ def benchmark(
         retry_failed: Try failed runs again.
         trust: Modules outside ltds that the grid's file needs and that may be imported. Those that the arguments name
             are trusted already.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
         say: Called with a line of text for each recipe that sets something, and for each run that has ended.
     """
     prepared = prepare_benchmark(
@@ -104,7 +104,7 @@ def benchmark(
 
 
 def _finished(cells: list[GridCell]) -> list[RunDirectory]:
-    """The runs that are done. Warns of those that failed; raises where no other is done."""
+    """The runs that are done. Warns of those that failed; raises if every run failed."""
     done = [cell.run for cell in cells if cell.run.done]
     failed = [cell for cell in cells if not cell.run.done]
     if failed:

@@ -46,7 +46,7 @@ def evaluate(
         batch_size: How many images are computed at once.
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
         trust: Modules outside ltds that the model needs and that may be imported.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
     if data is not None:

@@ -60,9 +60,11 @@ def prepare_benchmark(
 ) -> PreparedBenchmark:
     """What these arguments ask for."""
     if launched() is not None:
-        rule, got = "called by one process, which starts the others", "called by each process that torchrun started"
-        remedy = "Start the program without torchrun. For runs of several processes, set run.ranks."
-        raise ConfigError(expected("a benchmark", rule, got, remedy), settings=["run.ranks=2"])
+        raise ConfigError(
+            "Expected a benchmark to be called by one process, which starts the others, but torchrun started several "
+            "processes. Start the program without torchrun. For runs of several processes, set run.ranks.",
+            settings=["run.ranks=2"],
+        )
     _require_settings(settings)
     said = nested(settings or {})
     if tensorboard:

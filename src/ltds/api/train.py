@@ -73,7 +73,7 @@ def train(
             `ranks`, `trust`, `progress` and `say`.
         trust: Modules outside ltds that the file or the run needs and that may be imported. Those that `method` and
             `settings` name are trusted already.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
         say: Called with each choice and its reason, as text.
     """
     options = {

@@ -27,7 +27,7 @@ AXES = {  # what a grid combines: which values each of them takes, and an exampl
 
 
 def _group(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A group of settings; empty where it is missing, or is no group, which is refused later with other mistakes."""
+    """A group of settings; empty where it is missing, or is not a group, which is refused later with other mistakes."""
     group = settings.get(name)
     return group if isinstance(group, Mapping) else {}
 
@@ -61,7 +61,7 @@ class Grid(Settings):
             for name, value in groups.items() if isinstance(groups, Mapping) else ():
                 if not isinstance(value, Mapping):
                     raise ValueError(
-                        f"{name} = {value} in [by_method.{method}] is no group of settings. Is it one of the "
+                        f"{name} = {value} in [by_method.{method}] is not a group of settings. Is it one of the "
                         f"method itself? Then write it below [by_method.{method}.method]"
                     )
         return tables
@@ -139,12 +139,12 @@ def _with_groups(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _grouped(table: Any) -> Any:
-    """What is no table of settings by name is refused later, with other mistakes."""
+    """Settings by dotted name as nested tables; anything else is returned as it is and refused later."""
     return nested(table) if isinstance(table, Mapping) and all(isinstance(name, str) for name in table) else table
 
 
 def _with_typed(tables: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables with these settings over their own; what is no table is refused later, with other mistakes."""
+    """The tables with these settings over their own; other values are returned as they are and refused later."""
     return {name: merge(table, typed) if isinstance(table, Mapping) else table for name, table in tables.items()}
 
 

@@ -71,7 +71,7 @@ def benchmark(
 
     Example: ltds benchmark --data photos --methods agg,bsce,ltds --plan --out runs/compare
 
-    If it is stopped, the same command continues it. If a run fails, this is recorded, and the other runs continue.
+    If it is stopped, the same command continues it. A failed run is recorded, and the other runs continue.
     """
     if status is not None:
         _require_alone(context, "status")

@@ -64,7 +64,7 @@ def _devices() -> Iterator[str]:
 
 
 def _gpu_against_cpu() -> Iterator[str]:
-    """One line on the device that training would use, if it is no CPU: torch has had faults on some."""
+    """One line on the device that training would use, if it is not a CPU: torch has had faults on some."""
     from ltds.engine.device import choose_device
     from ltds.engine.device_check import ALLOWED, gradient_difference
 

@@ -72,5 +72,5 @@ def name_unread(files: Iterable[tuple[Path, str]], fate: str) -> None:
 
 
 def _shortened(path: str) -> str:
-    """The beginning of a line that is no path: a list may hold anything."""
+    """The path, or its beginning where it is too long: a list may hold anything."""
     return path if len(path) <= LONGEST else f"{path[:LONGEST]}..."

@@ -43,7 +43,7 @@ def read_toml(file: Path) -> dict[str, Any]:
             f"Expected a settings file at '{file}', but it could not be read ({error.strerror}). "
             "Name an existing TOML file, or none."
         ) from error
-    except (ValueError, RecursionError) as error:  # also for a number of 5,000 digits
+    except (ValueError, RecursionError) as error:  # the latter for a number of 5,000 digits
         raise ConfigError(f"Expected '{file}' to be valid TOML, but got: {error}. Correct that line.") from error
 
 
@@ -188,7 +188,7 @@ def _nested(path: list[str], value: Any) -> dict[str, Any]:
 
 
 def _literal(text: str) -> Any:
-    """The value of a text: TOML, also with the spellings .5, True and False that people type; otherwise the text."""
+    """The value of a text: TOML, or .5, True and False as people type them; otherwise the text."""
     completed = BARE_POINT.sub("0.", text)
     for spelling in (text, completed, {"True": "true", "False": "false"}.get(text, text)):
         try:

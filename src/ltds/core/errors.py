@@ -47,7 +47,7 @@ class LtdsError(ValueError):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """The user interrupted a training. `folder` is the one that was chosen for its run or series."""
+    """The user interrupted the training. `folder` was chosen for its run or series."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

@@ -71,7 +71,7 @@ def require_writable(folder: Path) -> None:
 
 
 def refuse_to_replace(file: Path, what: str, is_ours: Callable[[Path], bool], chosen: str = "name") -> None:
-    """Raise unless nothing is there, or what the same command wrote before: a name may be a mistake, or from *.csv.
+    """Raise if `file` exists and this command did not write it: the name may be mistyped or come from a shell's *.csv.
 
     `chosen`: what the user chooses of the path, "name" or "folder".
     """

@@ -15,7 +15,7 @@ PAUSE = 60.0  # seconds between two lines
 
 
 class Lines:
-    """A line on standard error once a minute; less often in long work, so that a day of it is no thousand lines.
+    """A line on standard error once a minute; less often in long work, so that a day of it is not a thousand lines.
 
     `tenths=True` prints one for each tenth of the work as well.
     """

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def plain_value(value: Any) -> Any:
-    """The value without NumPy's types, and with paths as text, also inside mappings and lists."""
+    """The value without NumPy's types, and with paths as text, even inside mappings and lists."""
     match value:
         case np.generic():
             return value.item()

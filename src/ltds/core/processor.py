@@ -112,6 +112,6 @@ def _quota(folder: Path, controllers: str) -> float | None:
             place = CGROUPS / controllers / folder.relative_to(CGROUPS)
             quota, period = ((place / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
         allowed = float(quota) / float(period)
-    except (OSError, ValueError, ZeroDivisionError):  # "max" is no number
+    except (OSError, ValueError, ZeroDivisionError):  # "max" is not a number
         return None
     return allowed if allowed > 0 else None

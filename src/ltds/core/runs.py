@@ -146,7 +146,7 @@ class RunDirectory:
         content = self._read(self.config_file)
         try:
             return tomllib.loads(content.decode())
-        except (ValueError, RecursionError) as error:  # also for a number of 5,000 digits
+        except (ValueError, RecursionError) as error:  # the latter for a number of 5,000 digits
             raise CheckpointError(
                 f"Expected '{self.config_file}' to be valid TOML, but got: {error}. "
                 "Restore it, or train a new run in another folder."

@@ -33,7 +33,7 @@ def few_quoted(names: Sequence[str]) -> str:
 
 
 def printable(path: Path | str) -> str:
-    """The path or name as text that every terminal and file can hold: bytes that are no UTF-8 as \\x escapes."""
+    """The path or name as text that every terminal and file can hold: bytes that are not UTF-8 as \\x escapes."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

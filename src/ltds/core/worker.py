@@ -95,7 +95,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 def _serve() -> None:
     """Read the function and its setup, then chunks, from standard input, all pickled; answer on standard output.
 
-    What anybody else prints goes to standard error, as it is no answer, and nobody else reads a request.
+    What anybody else prints goes to standard error, because it is not an answer; nobody else reads a request.
     """
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:

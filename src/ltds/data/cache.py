@@ -32,7 +32,7 @@ from ltds.data.stylelist import require_styles
 
 LAYOUT = 3  # raise it when the files or the decoding change: caches made before are then built again
 TIFF = (".tif", ".tiff")
-TIFF_DECODING = b" 3"  # likewise for datasets with these files: since 3, those stored sideways are no stripes
+TIFF_DECODING = b" 3"  # likewise for datasets with these files: since 3, those stored sideways are not stripes
 INDEX, SOURCE = "index.npy", "source.txt"
 MOST_FILES, FEWEST_IMAGES = 64, 32  # files of pixels, which stay open; images in each, unless there are fewer
 WORTH_PROCESSES = 2**24  # bytes of image files: fewer take half a second to decode, too little for more processes

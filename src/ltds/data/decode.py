@@ -177,7 +177,7 @@ def _opened(source: ImageSource) -> Image.Image:
 def _unread_content(image: Image.Image) -> bytes | None:
     """The content of the file that an image was opened from, as long as its pixels have not been read.
 
-    None also for a further page or frame: the content alone would be decoded as the first.
+    Also None for a further page or frame: the content alone would be decoded as the first.
     """
     if not isinstance(image, ImageFile.ImageFile) or not image.tile or image.fp is None or image.tell():
         return None

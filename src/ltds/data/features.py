@@ -92,7 +92,7 @@ def _texts(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
 def _require_fitting(file: Path, shape: tuple[int, ...], names: Sequence[str]) -> None:
     """Raise where no one could read the file that would be written."""
     if file.suffix != ".npz":
-        raise DataError(expected("the file for the features", "named *.npz", f"'{file}'", "Name it so."))
+        raise DataError(expected("the file for the features", "named *.npz", f"'{file}'", "Give the file this ending."))
     if len(shape) != 2 or shape[1] == 0:
         remedy = "Give a vector of numbers for each path."
         raise DataError(expected("the features", "an array (N,D)", f"an array {shape}", remedy))

@@ -76,7 +76,7 @@ class Loader:
         """The batches of steps start..stop-1, made in advance by up to `threads` threads.
 
         None: as many as are worth it (`threads_worth_using`). The values are those of `batch(step)`. No thread is left
-        when the loop ends, also by `break` or an exception.
+        when the loop ends, even by `break` or an exception.
         """
         threads = threads_worth_using(self._device, self._ranks.world) if threads is None else threads
         return prefetch(self.batch, range(start, stop), threads=threads, window=threads)

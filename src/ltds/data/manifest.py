@@ -104,7 +104,7 @@ class Manifest:
         return self.domains.index(own)
 
     def own_spelling(self, domain: str) -> str:
-        """The domain as this dataset spells it: an accent in another encoding is no other name. Unknown ones as is."""
+        """As this dataset spells it: accents may be encoded in two ways. Unknown names are returned unchanged."""
         same = (own for own in self.domains if composed(own) == composed(domain))
         return domain if domain in self.domains else next(same, domain)
 

@@ -47,7 +47,7 @@ def find_problems(manifest: Manifest) -> list[str]:
 
 
 def _duplicates(manifest: Manifest) -> list[str]:
-    """Rows that name the same file, also in another spelling: it could be in the training and in the test split."""
+    """Rows that name the same file, even in another spelling: it could be in the training and in the test split."""
     files = [posixpath.normpath(path) for path in manifest.paths]
     if len(set(files)) == len(files):
         return []

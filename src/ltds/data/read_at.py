@@ -66,7 +66,7 @@ class ArrayOnDisk:
     """The array of a .npy file; rows are read when they are asked for."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError if it cannot be opened, ValueError if it is no complete .npy file."""
+        """Raises OSError if it cannot be opened, ValueError if it is not a complete .npy file."""
         with path.open("rb") as stream:
             npy.read_magic(stream)
             shape, fortran, self.dtype = npy.read_array_header_1_0(stream)
@@ -75,7 +75,7 @@ class ArrayOnDisk:
         self._file = OpenFile(path)
         self._row = int(np.prod(shape[1:], dtype=np.int64)) * self.dtype.itemsize
         if fortran or self.dtype.hasobject or not shape or self._file.size != self._start + shape[0] * self._row:
-            raise ValueError(f"'{path}' is no complete array of rows")
+            raise ValueError(f"'{path}' is not a complete array of rows")
 
     def __len__(self) -> int:
         return self.shape[0]

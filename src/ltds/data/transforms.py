@@ -147,7 +147,7 @@ class EvalTransform:
             raise ValueError(f"mean and std of a transform have 3 numbers, but got {len(mean)} and {len(std)}")
         size = constants["size"]
         if not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
-            raise ValueError(f"the size {size!r}, which is no number of pixels from 1 to {LARGEST_SIZE}")
+            raise ValueError(f"the size {size!r}, which is not a number of pixels from 1 to {LARGEST_SIZE}")
         if not all(LEAST_STD <= value <= LARGEST_MEAN for value in std):
             raise ValueError(f"the std {list(std)}, which is not from {LEAST_STD:g} to {LARGEST_MEAN:g}")
         if not all(abs(value) <= LARGEST_MEAN for value in mean):

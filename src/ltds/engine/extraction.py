@@ -59,14 +59,16 @@ def extract_features(
         out: The file, by default DATA/features/BACKBONE-SIZE.npz, or with weights of your own
             DATA/features/BACKBONE-SIZE-CHECKSUM.npz.
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
     """
     manifest = open_dataset(data, progress)
     settings = backbone_settings(backbone, str(weights))
     network = FrozenNetwork(settings, 0)
     file = Path(out) if out is not None else manifest.root / "features" / _file_name(network, size)
     if file.suffix != ".npz":
-        raise ConfigError(expected("the file for the features", "named *.npz", f"'{file}'", "Name it so."))
+        raise ConfigError(
+            expected("the file for the features", "named *.npz", f"'{file}'", "Give the file this ending.")
+        )
     require_writable(file.parent)  # before hours of work
     images = ImagePreprocessing(round(size * 8 / 7), EvalTransform(size))
     source = image_files_state(manifest)  # before an image is read: if one changes now, the features are outdated

@@ -24,7 +24,7 @@ def training_of(config: RunConfig) -> str:
 
 
 def first_phase_of(config: RunConfig) -> str | None:
-    """The training that is the first phase of this one, as `training_of` describes it; None: no other method's."""
+    """What `training_of` gives for the run that is the first phase of this one; None: no method trains it."""
     method = config.method_entry.method
     begins = method.begins_as(config.method) if "begins_as" in vars(method) else None
     return None if begins is None else _training(config, *begins)

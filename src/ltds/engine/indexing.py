@@ -53,7 +53,7 @@ def open_index(model: Model, data: str | Path | Manifest | None = None, progress
 
 
 def can_index(model: Model) -> bool:
-    """Whether an index lies beside the model, or the dataset to make one from is where it was."""
+    """Whether the model has an index, or its dataset is still there to build one."""
     if model.folder is not None and (model.folder / NEAREST_FILE).is_file():
         return True
     place = model.stored.config.data.root

@@ -172,8 +172,8 @@ def _keep_window(
     if not found and session.ranks.first:
         warnings.warn(
             f"SWAD found no window of epochs in the phase '{scheduled.phase.name}', so that no weights of it were "
-            "averaged: after no epoch was the validation loss the lowest of averaging.start_patience="
-            f"{session.config.averaging.start_patience} epochs, itself first. The weights with the best validation "
+            "averaged: no epoch had a lower validation loss than the "
+            f"{session.config.averaging.start_patience - 1} epochs after it. The weights with the best validation "
             "accuracy are kept. Lower averaging.start_patience, train longer, or use averaging.name=ema.",
             LtdsWarning,
             stacklevel=2,

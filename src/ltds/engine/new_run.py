@@ -38,7 +38,7 @@ def _require_room_for_a_window(config: RunConfig) -> None:
     epochs, patience = config.schedule.epochs, config.averaging.start_patience
     if config.averaging.name == "swad" and epochs < patience:
         remedy = (
-            "averaging.name=swad looks at so many epochs before its window starts, so that nothing would be averaged. "
+            "averaging.name=swad needs that many epochs before its window can start, so nothing would be averaged. "
             "Set more schedule.epochs (each with fewer schedule.steps_per_epoch, for a run of the same length), set "
             f"averaging.start_patience={epochs}, or use averaging.name=ema."
         )

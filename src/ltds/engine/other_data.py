@@ -126,7 +126,7 @@ def _rows_to_evaluate(model: Model, manifest: Manifest, split: EvaluatedSplit) -
 
 
 def _each_file_once(manifest: Manifest) -> list[int]:
-    """All rows, but of a file that is listed twice, for training and for test (`test_repeats`), the first."""
+    """All rows; a file that is listed twice counts once."""
     first: dict[str, int] = {}
     for row, path in enumerate(manifest.paths):
         first.setdefault(posixpath.normpath(path), row)

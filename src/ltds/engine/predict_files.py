@@ -53,7 +53,7 @@ class FilePredictions:
         return iter(self.predicted)
 
     def __repr__(self) -> str:
-        """A line: a notebook shows it, also for thousands of images."""
+        """A line: a notebook shows it, even for thousands of images."""
         labels = few([f"{label!r}: {images}" for label, images in self.counts.items()])
         return f"<FilePredictions: {len(self.predicted)} predicted, {len(self.skipped)} skipped; {{{labels}}}>"
 

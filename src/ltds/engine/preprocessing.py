@@ -163,11 +163,11 @@ def preprocessing_from_dict(
 def _count(content: Mapping[str, Any], name: str) -> int:
     value = content[name]
     if not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} {value!r}, which is no whole number of at least 1")
+        raise ValueError(f"{name} {value!r}, which is not a whole number of at least 1")
     return value
 
 
 def _scale(value: Any) -> float:
     if not 0 < float(value) < math.inf:
-        raise ValueError(f"scale {value!r}, which is no number above 0")
+        raise ValueError(f"scale {value!r}, which is not a number above 0")
     return float(value)

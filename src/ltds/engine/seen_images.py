@@ -1,4 +1,4 @@
-"""Which images a model has seen in training: a number for each, which a copy of the file has, too, wherever it is."""
+"""Which images a model was trained on, as content fingerprints, so that copies are recognised."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def seen_by(model: Model) -> NDArray[np.uint64] | None:
 def leave_out_seen(model: Model, manifest: Manifest, rows: Sequence[int]) -> list[int]:
     """The rows of another dataset whose images the model has not seen; warn where nobody can tell.
 
-    Refused where it has seen half of them: then this is the folder that it was trained on, taken by mistake.
+    Raises if the model has seen half of them or more: probably its own training folder.
     """
     seen = seen_by(model)
     if seen is None:

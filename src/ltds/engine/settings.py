@@ -117,9 +117,9 @@ class ScheduleSettings(Settings):
 
 
 def decay_for(steps: int) -> float:
-    """The weight of the old average in a run of so many steps: about the last tenth of them count, a hundred at most.
+    """The decay for a run of `steps` steps: the average covers about the last tenth, at most 100 steps.
 
-    More of them would include weights from before the learning rate fell. With 120 steps the default's hundred cost
+    More steps would include weights from before the learning rate fell. With 120 steps the default's 100 cost
     `agg` on Bestiary four points of validation accuracy.
     """
     return round(min(0.99, max(0.5, 1 - 10 / steps)), 3)
@@ -136,7 +136,8 @@ class AveragingSettings(Settings):
     decay: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="ema: weight of the old average at each step")
     start: ShareBelowOne = Field(0.3, description="ema: share of a phase after which averaging starts")
     start_patience: PositiveInt = Field(
-        3, description="swad: the window starts at an epoch whose loss is the lowest of this many epochs, itself first"
+        3,
+        description="swad: the window starts at the first epoch that the next start_patience - 1 epochs do not improve on",
     )
     end_patience: PositiveInt = Field(
         6, description="swad: the window ends before this many epochs in a row with too high a loss"
@@ -182,7 +183,7 @@ class RunSettings(Settings):
         False, description="compile the backbone with torch.compile: takes minutes at the start, then steps are faster"
     )
     look_every: NonNegativeInt = Field(
-        0, description="steps between two checks of the loss, each of which a GPU waits for; 0: 10 on a GPU, else 1"
+        0, description="steps between checks of the loss; each check makes a GPU wait; 0: 10 on a GPU, else 1"
     )
     checkpoint_every: NonNegativeInt = Field(0, description="steps between checkpoints; 0: one after each epoch")
     frechet_every: NonNegativeInt = Field(

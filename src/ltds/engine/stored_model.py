@@ -61,7 +61,7 @@ def _check_row(row: Mapping[str, Any], shares: Iterable[str], counts: Iterable[s
             raise ValueError(f"scores with {name} {row[name]!r}, which is neither from 0 to 1 nor null")
     for name in counts:
         if not isinstance(row[name], int) or row[name] < 0:
-            raise ValueError(f"scores with {name} {row[name]!r}, which is no number of them")
+            raise ValueError(f"scores with {name} {row[name]!r}, which is not a number of them")
 
 
 def scores_of(metrics: dict[str, Any]) -> dict[str, Any]:

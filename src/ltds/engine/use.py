@@ -62,7 +62,7 @@ def predict(
         batch_size: How many images are computed at once.
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
         trust: Modules outside ltds that the model needs and that may be imported.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
     """
     check_threshold(threshold)
     check_counts(top=top, nearest=nearest, batch_size=batch_size)
@@ -115,7 +115,7 @@ def export(
         threshold: The score below which the exported model says "unknown", instead of the model's own threshold.
         nearest: Add what is needed to find the nearest training images, including small copies of them.
         trust: Modules outside ltds that the model needs and that may be imported.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
     """
     images = find_images([check] if isinstance(check, str | Path) else check)[:MOST_CHECKED]
     loaded = _with_threshold(load_model(model, device="cpu", trust=trust), threshold)

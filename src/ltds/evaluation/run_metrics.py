@@ -23,7 +23,7 @@ _NO_FEATURES = FeatureTable(np.empty((0, 0), np.float16), _NONE, _NONE, _NONE)
 def evaluate(run: RunDirectory | Path | str) -> dict[str, Any]:
     """Compute the metrics of a run again, write them to its metrics.json, and return them."""
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
-    task = directory.read_task()  # first: the error says that this is no run
+    task = directory.read_task()  # first: the error says that this is not a run
     val_file = directory.predictions_file("val")
     val = PredictionTable.load(val_file) if val_file.is_file() else None
     test = PredictionTable.load(directory.predictions_file("test"))

@@ -32,7 +32,7 @@ def smoothed_counts(counts: Tensor, zero_count: ZeroCount, blend: float) -> Tens
 
 
 def logit_adjustment(counts: Tensor, tau: float) -> Tensor:
-    """tau log n, of the shape of `counts` (..., C): 0 for tau = 0, also where n = 0; -inf there otherwise.
+    """tau log n, of the shape of `counts` (..., C): 0 for tau = 0, even where n = 0; -inf there otherwise.
 
     Counts work as well as priors: tau log N is the same for every class.
     """

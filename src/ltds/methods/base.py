@@ -101,7 +101,7 @@ class Method(nn.Module, ABC):
 
     @classmethod
     def begins_as(cls, config: Any) -> tuple[type[Method], Settings] | None:
-        """The method, with its settings, whose whole training is the first phase of this one, to the last bit.
+        """The method and settings whose complete training is, bit for bit, the first phase of this method.
 
         A benchmark of both trains this phase once. None: there is no such method. A subclass may train in another way,
         so it does not inherit the answer.
@@ -165,7 +165,7 @@ class Method(nn.Module, ABC):
     def forward_domains(
         self, images: Sequence[Tensor], f: Callable[[Tensor], Tensor] | None = None, *, joint: bool = False
     ) -> list[Tensor]:
-        """f(x) of each domain's images; `f`: the backbone, also at other weights, or one like it.
+        """f(x) of each domain's images; `f`: the backbone, perhaps with other weights, or one like it.
 
         One forward pass for each domain, so that BatchNorm sees one domain at a time. `joint` takes all domains in one
         pass. So does a backbone for which this makes no difference, because fewer passes are faster.

@@ -71,7 +71,7 @@ class MetaLtds(Method):
 
     @classmethod
     def require_sources(cls, config: MetaLtdsConfig, sources: Sequence[str], name: str = "") -> None:
-        """Too few are no reason for another method: without meta-test domains, one is enough."""
+        """With too few domains, change a setting, not the method: without meta-test domains, one is enough."""
         if len(sources) < cls.min_sources(config):
             raise ConfigError(
                 f"Expected method.meta_test_domains to be less than the {len(sources)} source domains, but got "

@@ -22,7 +22,7 @@ from ltds.losses.semantic_to_visual import CycleForm
 from ltds.nn.inner_step import GradientClip
 from ltds.stats.prototypes import PrototypeStart
 
-MANY_CLASSES, CONTRASTED = 2000, 1000  # from so many classes on, contrast_classes=0 means so many
+MANY_CLASSES, CONTRASTED = 2000, 1000  # contrast_classes=0: from 2000 classes on, a sample of 1000
 
 
 def _enough_classes(value: int) -> int:
@@ -159,7 +159,7 @@ class MetaLtdsConfig(Settings):
         return self
 
     def contrasted(self, classes: int) -> int:
-        """How many of so many classes L_S2S and L_S2Z contrast in a step, apart from a batch that has more."""
+        """How many of `classes` classes are contrasted in a step; a batch with more uses all of its own."""
         if self.contrast_classes:
             return min(self.contrast_classes, classes)
         return classes if classes < MANY_CLASSES else CONTRASTED

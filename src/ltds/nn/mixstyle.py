@@ -84,7 +84,7 @@ def require_learning_stages(settings: MixStyleSettings, frozen: int) -> None:
 class MixStyle:
     """Mixes styles after some stages of a backbone, only in training mode and inside `mixing`.
 
-    Stages are counted in the whole network, also if its first ones are frozen and not part of the backbone.
+    Stages are counted in the whole network, even if its first ones are frozen and not part of the backbone.
     """
 
     def __init__(self, settings: MixStyleSettings, backbone: nn.Module) -> None:

@@ -33,7 +33,7 @@ def reinitialised_copy(module: nn.Module) -> nn.Module:
     Reading: pretrained weights are kept, so that all copies start equal, as in the original methods, where each network
     starts from the same ImageNet weights. A module is therefore copied unchanged if it was trained before, which its
     running statistics show, or if it has no `reset_parameters`: resetting the layers of a user's network one by one
-    could undo a training that is not visible here.
+    could undo earlier training that is not visible here.
     """
     twin = copy.deepcopy(module)
     reset = getattr(twin, "reset_parameters", None)

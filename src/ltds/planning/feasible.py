@@ -21,7 +21,7 @@ def require_trainable(manifest: Manifest, held_out: str | None, estimated: Seque
 
 
 def way_to_train(manifest: Manifest) -> dict[str, str] | None:
-    """The arguments of a training that this dataset allows, the one that tells most first; None if it allows none."""
+    """Arguments for the most informative training that this dataset allows; None if it allows none."""
     return next((arguments for arguments in _ways(manifest) if _allows(manifest, arguments)), None)
 
 

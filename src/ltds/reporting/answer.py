@@ -35,7 +35,7 @@ class Answer:
     certainty: str  # the next
     beaten: tuple[str, ...] = ()  # worse than the leader
     undecided: tuple[str, ...] = ()  # neither worse nor better is shown; highest mean first
-    tested: tuple[str, ...] = ()  # the undecided ones with so many shared runs that a difference could have shown
+    tested: tuple[str, ...] = ()  # undecided methods with enough shared runs to show a difference
     beaten_by: tuple[str, ...] = ()  # better than the leader, although its mean is lower
     unaveraged: tuple[str, ...] = ()  # without a mean, as no seed has every held-out domain; only shared runs count
     against: Mapping[str, MethodDifference] = field(default_factory=dict)  # the leader minus a row; p over all pairs
@@ -182,7 +182,7 @@ def _beaten_by(found: Answer) -> list[str]:
 
 
 def _no_difference(found: Answer, second: str | None) -> list[str]:
-    """Clauses on the undecided methods: few pairs that show nothing are no sign that two methods are as good.
+    """Clauses on the undecided methods: few pairs that show nothing do not mean that two methods are equally good.
 
     Of the runner-up with which one seed is shared, `_unpaired` has told.
     """

@@ -21,7 +21,7 @@ Values = dict[tuple[str, int], float]  # (held-out domain, seed) -> the metric i
 class MethodDifference:
     """One method minus another, in percentage points. `seeds`: how many the pairs have.
 
-    `p` is corrected (Holm); None with too few seeds, because a comparison without a verdict is no test.
+    `p` is corrected (Holm); None with too few seeds, because a comparison without a verdict is not a test.
     """
 
     paired: PairedDifference

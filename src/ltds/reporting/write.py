@@ -44,7 +44,7 @@ def report(
         figure_format: "png", "svg" or "pdf", for `figures`.
         extra_figures: Functions that yield more figures for the page and the folder, see `ltds.reporting.figures`.
         all_figures: Also draw the figures of single runs in a page of more than 100 runs, which takes seconds.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
     """
     files = _paths(out)
     check_outputs(files, figure_format)

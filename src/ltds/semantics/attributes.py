@@ -25,7 +25,7 @@ COPY_AGAIN = "Copy it again from the unpacked AWA2 base package."
 def from_attributes_csv(file: Path, hidden: Sequence[str] = (), known: Sequence[str] = ()) -> ClassEmbeddings:
     """Embeddings from a table `class, attribute, attribute, ...`, such as a dataset's semantics/attributes.csv.
 
-    `hidden` classes are left out, also when the attributes are scaled; `known`: the other classes of the dataset.
+    `hidden` classes are left out, even when the attributes are scaled; `known`: the other classes of the dataset.
     """
     table = read_table(Path(file))
     rows = rows_without(table.names, hidden, known)

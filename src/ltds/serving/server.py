@@ -161,7 +161,7 @@ def serve(
         allow_host: Names by which browsers may reach the server.
         device: "auto" (a GPU if there is one), "cpu", "cuda" or "mps".
         trust: Modules outside ltds that the model needs and that may be imported.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
         say: Called with the address of the page.
     """
     if data is not None and nearest == 0:

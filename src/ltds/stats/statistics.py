@@ -6,4 +6,4 @@ from torch import nn
 
 
 class Statistics(nn.Module):
-    """A module whose buffers describe training images. Averages of weights copy them: they are no weights."""
+    """A module whose buffers describe training images. Averages of weights copy them: they are not weights."""

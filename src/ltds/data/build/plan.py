@@ -86,7 +86,7 @@ class Plan:
         return self.paths[row].removeprefix(self.prefixes[self.domain_ids[row]])
 
     def images(self) -> Iterator[str]:
-        """The images of the source, each once, also if a test row repeats another row."""
+        """The images of the source, each once, even if a test row repeats another row."""
         repeated = set(self.paths) if self.test_repeats else None
         for row, path in enumerate(self.paths):
             if repeated is None or path in repeated:

@@ -16,7 +16,7 @@ LINK = "source"
 
 
 def broken_link(root: Path) -> str:
-    """What to do if the link of a dataset to its images leads nowhere, as a sentence and a half; "" if it does not."""
+    """What to do if the link to the images leads nowhere, as text to append to an error message; or ""."""
     link = root / LINK
     if not leads_nowhere(link):
         return ""
@@ -76,7 +76,7 @@ def _normal(path: str) -> str:
 def require_files(root: Path, names: Iterable[str], what: str, where: str, *, links: bool = False) -> None:
     """Raise one error that counts and names the files that are not in `root`.
 
-    `links`: those that lead nowhere are no concern here, because somebody will name them as damaged images.
+    `links`: those that lead nowhere are ignored here, because somebody will name them as damaged images.
     """
     missing = [name for name in names if is_missing(os.path.join(root, name), links=links)]
     if missing:

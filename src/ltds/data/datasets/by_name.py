@@ -35,7 +35,7 @@ def build_data(
         dataset: A name that the command `ltds data build` lists, or your own function as "package.module:function".
         out: The folder of the dataset.
         settings: Settings of the dataset.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
         inputs: The other arguments of the builder, such as source.
     """
     builder = find_builder(dataset)

@@ -70,7 +70,7 @@ class DrawConfig(BuildConfig):
         unused = sorted(self.model_fields_set & {"val", "test", "most_test", "seed"})
         if unused:
             got = ", ".join(unused)
-            raise ConfigError(expected("the settings", f"without those of a draw, as {why}", got, "Leave them out."))
+            raise ConfigError(f"Expected no settings for random splits, because {why}, but got {got}. Leave them out.")
 
 
 class FolderConfig(DrawConfig):
@@ -137,7 +137,7 @@ def build_found(
     root = find_root(source, (), (), WHERE)
     levels = config.layout.split("/")
     if "split" in levels:
-        config.refuse_drawing("folders give the splits")
+        config.refuse_drawing("the folders give the splits")
     key = {"builder": "folder", "version": 1, "config": config.to_key()}
 
     def plan(without: Collection[str]) -> Plan:

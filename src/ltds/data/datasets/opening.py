@@ -54,7 +54,7 @@ def open_dataset(
 
 
 def require_path(source: object) -> None:
-    """Raise where settings from a file or the command line name a dataset by something that is no text."""
+    """Raise where settings from a file or the command line name a dataset by something other than text."""
     if not isinstance(source, str | Path):
         got = f"{source!r}, a {type(source).__name__}"
         raise ConfigError(f"Expected data.root to be the path of a dataset as text, but got {got}. Set data.root=PATH.")

@@ -35,7 +35,7 @@ def linear_cross_entropy(
         return loss
     if sample is None:
         return F.cross_entropy(F.linear(rows, weight, bias), labels)
-    lift = sample.log_weights.fill_diagonal_(0).to(rows)[labels]  # the true class is no negative
+    lift = sample.log_weights.fill_diagonal_(0).to(rows)[labels]  # the true class is not a negative
     losses = F.cross_entropy(F.linear(rows, weight, bias) + lift, labels, reduction="none")
     return (losses * sample.anchor_weights.to(rows)[labels]).mean()
 

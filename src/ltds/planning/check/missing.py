@@ -1,4 +1,4 @@
-"""Images that a list names and that are not there: unlike damaged ones, which are left out, they stop a training."""
+"""Listed images that do not exist. Damaged images are left out; these make training fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ltds.data.manifest import Manifest
 
 
 def missing_images(listed: Manifest, raw: Path | None) -> tuple[str, ...]:
-    """The paths without a file, if `raw` is a list of images; if all are missing, the error of a training."""
+    """The paths without a file, if `raw` is a list of images. If all are missing, raises as training would."""
     if raw is None or not raw.is_file():
         return ()
     missing = tuple(path for path in listed.paths if is_missing(listed.root / path))

@@ -1,4 +1,4 @@
-"""A dataset without the images that cannot be read: what a training would use."""
+"""A dataset without the images that cannot be read: what training would use."""
 
 from __future__ import annotations
 

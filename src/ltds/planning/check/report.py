@@ -57,11 +57,12 @@ class DataCheck:
     """The outcome of a check. `counts` (D,C): images of each domain and class, in all splits.
 
     Numbers are without the `unreadable` images; `unreadable_classes` and `unreadable_domains` have no others.
-    `missing`: paths of a list without a file, at which a training would stop.
-    `is_built`: it is a dataset, of which a training leaves nothing out, and not a folder or a list of images.
-    `test_only`: domains without training images. `training`: the arguments of a training that these images allow; None
-    if they allow none. `method`: the one to start with; "" without any training images. `narrow`: 16-bit images that
-    use a small part of their range, with their largest value. `not_utf8`: names that no manifest can hold.
+    `missing`: paths of a list without a file, at which training would stop.
+    `is_built`: it is a dataset, of which training leaves nothing out, not a folder or a list of images.
+    `test_only`: domains without training images. `training`: arguments for the most informative training that these
+    images allow; None if they allow none. `method`: the one to start with; "" without any training images. `narrow`:
+    16-bit images that use a small part of their range, with their largest value. `not_utf8`: names that no manifest can
+    hold.
     """
 
     name: str

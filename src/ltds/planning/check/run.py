@@ -46,7 +46,7 @@ def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCh
     Args:
         data: A folder of images sorted as domain/class/*, a list of images (.csv), the folder of a dataset, "bestiary",
             or a Manifest.
-        progress: Shows how far the work is, as `ltds.Bars()` does; nothing by default.
+        progress: Shows progress, for example `ltds.Bars()`. The default shows nothing.
     """
     source = "a manifest" if isinstance(data, Manifest) else str(data)
     raw = raw_images(data)
@@ -154,7 +154,7 @@ def _compared(manifest: Manifest, looks: ImageLooks, progress: Progress) -> _Com
 
 
 def _recommended(manifest: Manifest, *, trainable: bool) -> _RecommendedFields:
-    """`trainable`: a training would not stop at unreadable images or names."""
+    """`trainable`: training would not stop at unreadable images or names."""
     training = way_to_train(manifest)
     method, reason = _method(manifest, training)
     command = _command(manifest, method, training) if trainable else None
@@ -194,7 +194,7 @@ def _method(manifest: Manifest, training: dict[str, str] | None) -> tuple[str, s
 
 
 def _embeddings(manifest: Manifest) -> FoundEmbeddings:
-    """The class embeddings that a training would have: only a plan makes some."""
+    """The class embeddings that training would have: only a plan makes some."""
     if is_planned(manifest) or (manifest.root / "semantics").is_dir():
         return find_embeddings(manifest, make=False)
     return FoundEmbeddings("", why="the command 'ltds data embed' makes some")

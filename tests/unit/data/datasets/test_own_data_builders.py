@@ -82,7 +82,9 @@ def test_given_splits_and_one_domain(wards: Path, tmp_path: Path) -> None:
             write_image(sorted_ / split / name / f"{split}.png")
     made = folder.build(tmp_path / "d", sorted_, FolderConfig(layout="split/class"))
     assert table(made) == {("all", "cat"): (1, 1, 1), ("all", "dog"): (1, 1, 1)}
-    with pytest.raises(ConfigError, match="without those of a draw, as folders give the splits, but got val"):
+    with pytest.raises(
+        ConfigError, match="no settings for random splits, because the folders give the splits, but got val"
+    ):
         folder.build(tmp_path / "e", sorted_, FolderConfig(layout="split/class", val=0.2))
     with pytest.raises(DataError, match="Expected the name of a split, but got 'north'"):
         folder.build(tmp_path / "e", wards, FolderConfig(layout="split/class"))
