@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from image_tensors import augmented, transformed
 from ltds.core.rng import generator
 from ltds.data.build.longtail import longtail_counts
-from ltds.data.sampling import ClassBalanced, DomainBalanced
+from ltds.data.sampling import PER_CLASS, ClassBalanced, DomainBalanced
 from ltds.data.transforms import EvalTransform, TrainTransform, crop_boxes
 
 SEEDS = st.integers(0, 2**31)
@@ -42,7 +42,7 @@ def test_any_order_of_calls_gives_the_same_steps(order: list[int], seed: int, la
 
     def samplers() -> list[ClassBalanced | DomainBalanced]:
         return [
-            ClassBalanced(rows, np.array(labels), 7, seed, per_class=2),
+            ClassBalanced(rows, np.array(labels), 7, seed),
             DomainBalanced([rows, rows + 100], 3, seed, ("a", "b")),
         ]
 
@@ -55,18 +55,17 @@ def test_any_order_of_calls_gives_the_same_steps(order: list[int], seed: int, la
 @few
 @given(
     counts=st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any),
-    per_class=st.integers(1, 5),
     batch=st.integers(1, 16),
     seed=SEEDS,
 )
-def test_classes_with_images_come_equally_often(counts: list[int], per_class: int, batch: int, seed: int) -> None:
+def test_classes_with_images_come_equally_often(counts: list[int], batch: int, seed: int) -> None:
     labels = np.repeat(np.arange(len(counts)), counts)
-    sampler = ClassBalanced(np.arange(len(labels)), labels, batch, seed, per_class)
+    sampler = ClassBalanced(np.arange(len(labels)), labels, batch, seed)
     draws = np.concatenate([sampler(step) for step in range(30)])
     found = np.bincount(labels[draws], minlength=len(counts))
     present = np.array(counts) > 0
     assert (found[~present] == 0).all()
-    assert found[present].max() - found[present].min() <= per_class, "a round gives each class per_class images"
+    assert found[present].max() - found[present].min() <= PER_CLASS, "a round gives each class as many images"
     for c in np.flatnonzero(present):
         images = np.bincount(draws, minlength=len(labels))[labels == c]
         assert images.max() - images.min() <= 1, "a class's own cycle shows each image once before any again"

@@ -7,23 +7,16 @@ from collections.abc import Sequence
 from PIL import Image
 
 from ltds.bestiary.kinds import NAMES
-from ltds.bestiary.pose import Variety
 from ltds.bestiary.render import DOMAINS, render
 from ltds.core.image_grid import draw_grid
 
 
-def contact_sheet(
-    *,
-    size: int = 64,
-    seed: int = 0,
-    kinds: Sequence[int] | None = None,
-    variety: Variety = Variety(),  # noqa: B008 (frozen)
-) -> Image.Image:
+def contact_sheet(*, size: int = 64, kinds: Sequence[int] | None = None) -> Image.Image:
     """One picture of every kind (default: all) in every style, labelled with the names."""
     chosen = range(len(NAMES)) if kinds is None else kinds
     return draw_grid(
         [NAMES[kind] for kind in chosen],
         DOMAINS,
-        lambda row, domain: render(chosen[row], domain, size=size, seed=seed, variety=variety),
+        lambda row, domain: render(chosen[row], domain, size=size),
         size,
     )

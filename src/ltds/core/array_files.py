@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-# Compressed arrays may be so many times longer than their file; beyond that an archive is made to fill the memory.
+# Compressed arrays may be this many times longer than their file; beyond that an archive is made to fill the memory.
 LONGEST = 100
 ALWAYS_ALLOWED = 2**28  # bytes: many zeros are small, too, and harm nobody
 

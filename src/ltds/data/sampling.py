@@ -13,6 +13,7 @@ from ltds.core.errors import DataError, expected
 from ltds.core.rng import numpy_generator
 
 RowIds = NDArray[np.int64]
+PER_CLASS = 4  # images that a class gives in its turn, as in the original
 
 
 class Sampler(Protocol):
@@ -73,25 +74,21 @@ class ClassBalanced:
     """(batch,) rows a step with P(class) = 1/|Y^tr| and P(image) = 1/(|Y^tr| n_c), for cRT (Kang et al., 2020).
 
     `labels` has the label of each of `rows`. In each round every class has one turn, in a new random order, and gives
-    `per_class` images from its endless shuffled passes; classes without images have no turn. Batches are consecutive
+    PER_CLASS images from its endless shuffled passes; classes without images have no turn. Batches are consecutive
     pieces of this sequence, each then shuffled. A position in the sequence determines how often each class was drawn
     before, so that no step depends on earlier ones.
     """
 
     groups = 1
 
-    def __init__(self, rows: RowIds, labels: NDArray[np.int64], batch: int, seed: int, per_class: int = 4) -> None:
+    def __init__(self, rows: RowIds, labels: NDArray[np.int64], batch: int, seed: int) -> None:
         if len(rows) != len(labels):
             raise DataError(
                 expected("labels", "one per row", f"{len(labels)} for {len(rows)} rows", "Pass manifest.labels[rows].")
             )
         _check(len(rows), 1, "the pool of all source domains")
-        for name, value in (("batch", batch), ("per_class", per_class)):
-            if value < 1:
-                raise DataError(expected(name, "at least 1", value, "Raise it."))
         self.batch = batch
         self._seed = seed
-        self._per_class = per_class
         present = np.unique(labels)
         self._images = [_Cycle(rows[labels == c], seed, f"sampling/class/{c}") for c in present]
         self._turns = _Cycle(np.arange(len(present)), seed, "sampling/classes")
@@ -102,8 +99,8 @@ class ClassBalanced:
         return np.array(rows, dtype=np.int64)[shuffle]
 
     def _row(self, position: int) -> int:
-        turn, index = divmod(position, self._per_class)
-        drawn_before = (turn // len(self._images)) * self._per_class
+        turn, index = divmod(position, PER_CLASS)
+        drawn_before = (turn // len(self._images)) * PER_CLASS
         return self._images[self._turns.at(turn)].at(drawn_before + index)
 
 

@@ -137,7 +137,7 @@ class AveragingSettings(Settings):
     start: ShareBelowOne = Field(0.3, description="ema: share of a phase after which averaging starts")
     start_patience: PositiveInt = Field(
         3,
-        description="swad: the window starts at the first epoch that the next start_patience - 1 epochs do not improve on",
+        description="swad: the window starts at the first epoch that the next start_patience - 1 do not improve on",
     )
     end_patience: PositiveInt = Field(
         6, description="swad: the window ends before this many epochs in a row with too high a loss"

@@ -11,7 +11,7 @@ from ltds.core.processor import chosen_threads, cores
 
 
 def use_threads(threads: int) -> None:
-    """Compute with so many threads; 0: one for each core that this process may use, or as the environment says.
+    """Compute with this many threads; 0: one for each core that this process may use, or as the environment says.
 
     Torch alone would ignore the quota of a container: its threads would then wait for a core in each operation.
     """

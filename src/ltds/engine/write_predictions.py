@@ -127,7 +127,7 @@ def _write_sheet(predictions: FilePredictions, file: Path, index: TrainingIndex 
 
 
 def pictures_on_a_sheet(nearest: int) -> int:
-    """How many predicted images a sheet shows, with so many training images for each."""
+    """How many predicted images a sheet shows, with this many training images for each."""
     return max(1, MOST_PICTURES // (1 + nearest))
 
 

@@ -63,9 +63,9 @@ class FeatureTable:
         )
 
 
-def drawn_rows(rows: IntArray, size: int = SIZE) -> IntArray:
-    """(min(N,size),) some of these row ids (N,), in random order; the same for every run on the same images."""
-    return numpy_generator(0, "figures/features").permutation(rows)[:size]
+def drawn_rows(rows: IntArray) -> IntArray:
+    """(min(N,SIZE),) some of these row ids (N,), in random order; the same for every run on the same images."""
+    return numpy_generator(0, "figures/features").permutation(rows)[:SIZE]
 
 
 def to_float16(values: FloatArray | NDArray[np.float32]) -> NDArray[np.float16]:

@@ -12,7 +12,8 @@ from ltds.evaluation.arrays import IntArray
 from ltds.evaluation.table import PredictionTable
 
 SHOWN = 18  # mistakes of a gallery
-SAME = 2  # of them with the same true and predicted class: more of the same teach nothing
+CONFUSIONS = 10  # pairs of classes that a page names
+SAME = 2  # mistakes with the same true and predicted class: more of the same teach nothing
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Confusion:
     images: int
 
 
-def worst_mistakes(table: PredictionTable, task: Task, count: int = SHOWN) -> list[Mistake]:
+def worst_mistakes(table: PredictionTable, task: Task) -> list[Mistake]:
     """The most confident errors in the held-out domain, or in all domains if none is held out; most confident first.
 
     A class that the model was not trained on counts as well: any other answer than that class is an error.
@@ -54,12 +55,12 @@ def worst_mistakes(table: PredictionTable, task: Task, count: int = SHOWN) -> li
         if taken[pair] < SAME:
             taken[pair] += 1
             mistakes.append(Mistake(int(table.rows[image]), *pair, int(table.domains[image]), float(confidence[i])))
-        if len(mistakes) == count:
+        if len(mistakes) == SHOWN:
             break
     return mistakes
 
 
-def confusions(table: PredictionTable, task: Task, count: int = 10) -> list[Confusion]:
+def confusions(table: PredictionTable, task: Task) -> list[Confusion]:
     """The pairs of classes that are confused most often, on the same images as `worst_mistakes`; known classes only."""
     chosen = judged_rows(table, task)
     known = ~np.isin(table.labels[chosen], task.open_classes)
@@ -67,7 +68,7 @@ def confusions(table: PredictionTable, task: Task, count: int = 10) -> list[Conf
     predicted = table.logits[chosen][known].argmax(axis=1)
     pairs = Counter(zip(labels[labels != predicted].tolist(), predicted[labels != predicted].tolist(), strict=True))
     images = np.bincount(labels, minlength=len(task.classes))
-    ordered = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:count]
+    ordered = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:CONFUSIONS]
     return [Confusion(truth, other, number, int(images[truth])) for (truth, other), number in ordered]
 
 

@@ -39,13 +39,13 @@ def retrieval_examples(table: FeatureTable, task: Task) -> list[RetrievalExample
     return examples
 
 
-def nearest_rows(projected: NDArray[np.floating], query: int, count: int = NEIGHBOURS) -> IntArray:
-    """(count,) the rows with the highest cosine to row `query`, without it, ties by index. projected (N,S)."""
+def nearest_rows(projected: NDArray[np.floating], query: int) -> IntArray:
+    """(NEIGHBOURS,) the rows with the highest cosine to row `query`, without it, ties by index. projected (N,S)."""
     points = projected.astype(np.float64)
     length = np.linalg.norm(points, axis=1)
     cosine = points @ points[query] / np.maximum(length * length[query], 1e-12)
     cosine[query] = -np.inf
-    return np.argsort(-cosine.round(12), kind="stable")[: min(count, len(points) - 1)]
+    return np.argsort(-cosine.round(12), kind="stable")[: min(NEIGHBOURS, len(points) - 1)]
 
 
 def _head_middle_tail(table: FeatureTable, task: Task) -> list[int]:

@@ -216,7 +216,7 @@ def wanted_steps(facts: DatasetFacts, given: Given, batch_size: int, learning: L
 def _affordable(
     wanted: int, timing: StepTiming, budget: float, forward_only: ForwardOnly, whole: float
 ) -> tuple[int, str]:
-    """The steps that the time allows, and why so many."""
+    """The steps that the time allows, and the reason."""
     fit = int(timing.steps_within(budget, EPOCHS, forward_only) / whole)
     available = say_duration(max(1.0, budget))
     if fit >= wanted:

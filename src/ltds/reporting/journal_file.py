@@ -15,7 +15,7 @@ DECODER: Final = json.JSONDecoder()
 
 
 def lines_for(runs: int) -> int:
-    """How many lines of each kind a report on so many runs reads of each."""
+    """How many lines of each kind a report on this many runs reads of each."""
     return min(STEPS, max(FEWEST, ALL_RUNS // max(1, runs)))
 
 

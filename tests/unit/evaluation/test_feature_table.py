@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ltds.evaluation.features import FeatureTable, drawn_rows, to_float16
+from ltds.evaluation.features import SIZE, FeatureTable, drawn_rows, to_float16
 from ltds.evaluation.thumbnails import load_thumbnails
 
 
@@ -34,10 +34,10 @@ def test_what_cannot_be_read_is_nothing(tmp_path: Path) -> None:
 
 def test_every_run_draws_the_same_images_and_no_more_than_asked_for() -> None:
     rows = np.arange(100, 5000, dtype=np.int64)
-    drawn = drawn_rows(rows, 50)
-    assert len(set(drawn)) == 50
+    drawn = drawn_rows(rows)
+    assert len(set(drawn)) == SIZE
     assert set(drawn) <= set(rows)
-    np.testing.assert_array_equal(drawn, drawn_rows(rows, 80)[:50])
+    np.testing.assert_array_equal(drawn, drawn_rows(rows))
     assert sorted(drawn_rows(rows[:7])) == rows[:7].tolist()
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ltds.core.task import Task
+from ltds.evaluation import mistakes
 from ltds.evaluation.mistakes import Confusion, Mistake, confusions, worst_mistakes
 from ltds.evaluation.table import PredictionTable
 
@@ -32,7 +33,13 @@ def test_the_most_confident_mistakes_of_the_held_out_domain_come_first() -> None
     assert [(m.row, m.truth, m.predicted) for m in found] == [(4, 0, 1), (7, 2, 1), (6, 1, 0), (3, 0, 1)]
     assert found[0].confidence == pytest.approx(np.exp(5) / (np.exp(5) + 2))
     assert {m.domain for m in found} == {1}
-    assert [m.row for m in worst_mistakes(a_table(), a_task(), count=2)] == [4, 7]
+
+
+def test_only_the_first_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mistakes, "SHOWN", 2)
+    monkeypatch.setattr(mistakes, "CONFUSIONS", 1)
+    assert [m.row for m in worst_mistakes(a_table(), a_task())] == [4, 7]
+    assert confusions(a_table(), a_task()) == [Confusion(0, 1, 3, 4)]
 
 
 def test_without_a_held_out_domain_all_images_are_judged() -> None:
@@ -41,7 +48,6 @@ def test_without_a_held_out_domain_all_images_are_judged() -> None:
 
 def test_confusions_count_known_classes_only() -> None:
     assert confusions(a_table(), a_task()) == [Confusion(0, 1, 3, 4), Confusion(1, 0, 1, 2)]
-    assert confusions(a_table(), a_task(), count=1) == [Confusion(0, 1, 3, 4)]
 
 
 def test_a_model_without_mistakes() -> None:

@@ -15,7 +15,8 @@ from ltds.evaluation.thumbnails import load_thumbnails, make_thumbnails, save_th
 
 def test_nearest_images_by_cosine() -> None:
     points = np.array([[1.0, 0], [5, 0.1], [0, 1], [1, 1], [0, 0]], dtype=np.float16)
-    assert nearest_rows(points, 0, 3).tolist() == [1, 3, 2]
+    assert nearest_rows(points, 0).tolist() == [1, 3, 2, 4]
+    assert nearest_rows(np.repeat(points, 2, axis=0), 0).tolist() == [1, 2, 3, 6, 7]
     assert nearest_rows(points[:2], 0).tolist() == [1]
 
 

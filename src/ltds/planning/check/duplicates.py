@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ltds.planning.check.looking import LookedAt
 
-BITS = 4  # hashes of near-duplicates differ in at most so many of 64 bits
+BITS = 4  # hashes of near-duplicates differ in at most this many of 64 bits
 SAME = 3.0  # and their small copies by at most this on average, of 255
 FLAT = 6.0  # an image with less contrast than this looks like any other: it is left out
 MANY = 1000  # pairs, from which on not every pair is listed

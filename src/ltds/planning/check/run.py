@@ -34,7 +34,7 @@ from ltds.planning.feasible import way_to_train
 from ltds.planning.network import pretrained_is_installed
 from ltds.planning.plan import is_planned
 
-MOST_IMAGES = 20_000  # of a larger dataset so many are looked at
+MOST_IMAGES = 20_000  # of a larger dataset, this many are looked at
 
 
 def check(data: str | Path | Manifest, *, progress: Progress = SILENT) -> DataCheck:
