@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ltds.core.bars import Bars
 from ltds.core.progress import Advance
-from ltds.core.text import inert, printable
+from ltds.core.text import count, inert, printable
 
 NAMED = 10  # images that could not be read
 LONGEST = 300  # characters of the path of one of them
@@ -65,7 +65,7 @@ SCREEN = Screen()
 def name_unread(files: Iterable[tuple[Path, str]], fate: str) -> None:
     """Name images that could not be read, with the reason. They are errors, which are printed with -q, too."""
     lines = [f"- {_shortened(printable(file))}: {reason}" for file, reason in files]
-    number = "1 image was" if len(lines) == 1 else f"{len(lines)} images were"
+    number = count(len(lines), "image was", "images were")
     more = [f"- ... and {len(lines) - NAMED} more"] if len(lines) > NAMED else []
     for line in (f"ltds: {number} {fate}, because reading failed:", *lines[:NAMED], *more):
         print(inert(line), file=sys.stderr)

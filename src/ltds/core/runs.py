@@ -28,6 +28,19 @@ EVENTS_PREFIX = "events.out.tfevents"  # of TensorBoard's files
 EVALUATIONS_FOLDER = "evaluations"  # of the model on other data
 
 
+@contextmanager
+def free_for_training(folder: Path) -> Iterator[None]:
+    """Create the folder and lock it against other processes; a CheckpointError if one of them trains in it."""
+    try:
+        with locked(folder):
+            yield
+    except LockedError as error:
+        raise CheckpointError(
+            f"Expected '{folder}' to be free, but another process is training in it. "
+            "Wait for it, stop it, or choose another folder."
+        ) from error
+
+
 @dataclass(frozen=True)
 class RunDirectory:
     """All files of a run. Whatever comes after training (metrics, reports, models) reads these and no dataset.
@@ -234,16 +247,10 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Create the folder and keep other processes from training in it; an empty folder is removed afterwards."""
-        try:
-            with locked(self.path):
-                for folder in (self.path, self.last_checkpoint.parent, self.features_file.parent):
-                    remove_leftovers(folder)
-                yield
-        except LockedError as error:
-            raise CheckpointError(
-                f"Expected '{self.path}' to be free, but another process is training in it. "
-                "Wait for it, stop it, or choose another folder."
-            ) from error
+        with free_for_training(self.path):
+            for folder in (self.path, self.last_checkpoint.parent, self.features_file.parent):
+                remove_leftovers(folder)
+            yield
 
     def _read(self, file: Path) -> bytes:
         try:

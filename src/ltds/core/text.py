@@ -28,6 +28,12 @@ def few(texts: Sequence[str], shown: int = 5) -> str:
     return ", ".join(texts[:shown]) + more
 
 
+def count(number: int, one: str, several: str = "") -> str:
+    """ "1 image", "2 images". `several`: the words for other numbers, as in count(n, "image was", "images were")."""
+    plural = several or (f"{one}es" if one.endswith("ss") else f"{one}s")
+    return f"1 {one}" if number == 1 else f"{number} {plural}"
+
+
 def few_quoted(names: Sequence[str]) -> str:
     return few([f"'{name}'" for name in names])
 

@@ -14,6 +14,7 @@ from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from ltds.core.errors import DataError, expected
 from ltds.core.locks import acquire
+from ltds.core.text import count
 
 if TYPE_CHECKING:  # processes that only decode start sooner without it
     import numpy as np
@@ -261,7 +262,7 @@ def narrow_grey(image: Image.Image) -> int | None:
 
 def narrow_note(largest: Collection[int]) -> str:
     """A sentence about images for which `narrow_grey` gave these values."""
-    number = "1 16-bit image uses" if len(largest) == 1 else f"{len(largest)} 16-bit images use"
+    number = count(len(largest), "16-bit image uses", "16-bit images use")
     it = "it is almost black: rescale it" if len(largest) == 1 else "they are almost black: rescale them"
     return f"{number} at most 1/16 of the range (largest value {max(largest)}), so {it}"
 

@@ -11,6 +11,7 @@ from typing import Any
 from ltds.core.errors import LtdsWarning
 from ltds.core.files import sha256
 from ltds.core.runs import RunDirectory
+from ltds.core.text import count
 from ltds.core.trust import code_needed
 from ltds.engine.config import RunConfig
 from ltds.engine.same_data import readable_environment
@@ -60,12 +61,11 @@ def warn_of_reused_runs(folder: Path, runs: Iterable[tuple[RunDirectory, RunConf
             continue
         for name in changed_code(readable_environment(run), config):
             others[name] = others.get(name, 0) + 1
-    for name, count in others.items():
-        which = "1 run" if count == 1 else f"{count} runs"
+    for name, number in others.items():
         warnings.warn(
-            f"'{folder}' has {which} with another version of the module '{name}', whose file has changed since. "
-            "A finished run is not trained again, and an unfinished one goes on with the present version, so that "
-            "results of both are mixed. If the change matters, train all runs again in another folder.",
+            f"'{folder}' has {count(number, 'run')} with another version of the module '{name}', whose file has "
+            "changed since. A finished run is not trained again, and an unfinished one goes on with the present "
+            "version, so that results of both are mixed. If the change matters, train all runs again in another folder.",
             LtdsWarning,
             stacklevel=2,
         )

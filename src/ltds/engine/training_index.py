@@ -15,6 +15,7 @@ from ltds.core.array_files import read_arrays
 from ltds.core.errors import CheckpointError
 from ltds.core.files import atomic
 from ltds.core.runs import NEAREST_FILE
+from ltds.evaluation.arrays import unit_rows
 
 FORMAT = 1
 BLOCK = 2**24  # similarities that are computed at once
@@ -63,7 +64,7 @@ class TrainingIndex:
         height = max(1, BLOCK // max(1, len(self)))
         found: list[tuple[NearestImage, ...]] = []
         for start in range(0, len(features), height):
-            similarity = unit(features[start : start + height]) @ self._known
+            similarity = _unit(features[start : start + height]) @ self._known
             order = np.argsort(-similarity.round(6), axis=1, kind="stable")[:, :count]
             found += [tuple(self._image(i, row[i]) for i in best) for row, best in zip(similarity, order, strict=True)]
         return found
@@ -132,11 +133,8 @@ def make_index(
     paths, labels, domains = (np.array(column, dtype=np.str_) for column in zip(*names, strict=True))
     ends = np.cumsum([len(picture) for picture in pictures], dtype=np.int64)
     content = np.frombuffer(b"".join(pictures), np.uint8)
-    return TrainingIndex(unit(features).astype(np.float16), paths, labels, domains, content, ends, model_checksum)
+    return TrainingIndex(_unit(features).astype(np.float16), paths, labels, domains, content, ends, model_checksum)
 
 
-def unit(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The rows, each divided by its length; a row of zeros stays as it is."""
-    length = np.linalg.norm(features.astype(np.float64), axis=1, keepdims=True)
-    scaled: NDArray[np.float32] = (features / np.maximum(length, 1e-12)).astype(np.float32)
-    return scaled
+def _unit(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    return unit_rows(features).astype(np.float32)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltds.core.array_files import read_arrays
 from ltds.core.task import Task
-from ltds.evaluation.arrays import FloatArray, IntArray
+from ltds.evaluation.arrays import FloatArray, IntArray, unit_rows
 from ltds.evaluation.features import FeatureTable
 
 RULE = (
@@ -22,7 +22,7 @@ RULE = (
 
 def nearest_names(projected: NDArray[np.floating], vectors: NDArray[np.floating]) -> IntArray:
     """(N,) the row of vectors (R,S) with the highest cosine to each row of projected (N,S), ties by index."""
-    cosines = _unit(projected) @ _unit(vectors).T
+    cosines = unit_rows(projected) @ unit_rows(vectors).T
     nearest: IntArray = cosines.round(12).argmax(axis=1)  # rounded, so that equal vectors tie
     return nearest
 
@@ -63,9 +63,3 @@ def stored_vectors(file: Path) -> dict[str, FloatArray]:
         return {str(name): vector for name, vector in zip(names, vectors, strict=True)}
     except (OSError, KeyError, ValueError):
         return {}
-
-
-def _unit(rows: NDArray[np.floating]) -> FloatArray:
-    values = rows.astype(np.float64)
-    lengths: FloatArray = np.linalg.norm(values, axis=1, keepdims=True)
-    return values / np.maximum(lengths, 1e-12)

@@ -13,7 +13,7 @@ from ltds.core.durations import say_duration
 from ltds.core.errors import ConfigError, TrainingInterrupted
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
 from ltds.core.runs import SERIES_FILE, RunDirectory
-from ltds.core.text import few
+from ltds.core.text import count, few
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.extraction import warn_of_changed_images
@@ -105,8 +105,8 @@ def describe_data(manifest: Manifest) -> list[str]:
     counts = {split: len(manifest.rows(split)) for split in ("train", "val", "test")}
     left_out = list(manifest.provenance.get("left_out") or ())
     lines = [
-        f"{manifest.name}: {len(manifest):,} images of {len(manifest.classes)} classes in {len(manifest.domains)} "
-        f"domain{'s' if len(manifest.domains) > 1 else ''}, split into {counts['train']:,} for training, "
+        f"{manifest.name}: {len(manifest):,} images of {len(manifest.classes)} classes in "
+        f"{count(len(manifest.domains), 'domain')}, split into {counts['train']:,} for training, "
         f"{counts['val']:,} for validation and {counts['test']:,} for test; dataset in '{manifest.root}'"
     ]
     if left_out:

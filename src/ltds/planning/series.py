@@ -12,9 +12,8 @@ from typing import Any
 
 from ltds.core.errors import CheckpointError, ConfigError
 from ltds.core.files import cut, write_json
-from ltds.core.locks import LockedError, locked
 from ltds.core.progress import SILENT, Progress, Say, say_nothing
-from ltds.core.runs import FINAL_RUN, SERIES_FILE, RunDirectory
+from ltds.core.runs import FINAL_RUN, SERIES_FILE, RunDirectory, free_for_training
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve, with_ranks
 from ltds.engine.own_code import warn_of_reused_runs
@@ -65,14 +64,8 @@ def series_locked(path: Path) -> Iterator[None]:
 
     Runs inside it have locks of their own: somebody may be resuming one of them alone.
     """
-    try:
-        with locked(path):
-            yield
-    except LockedError as error:
-        raise CheckpointError(
-            f"Expected '{path}' to be free, but another process is training in it. "
-            "Wait for it, stop it, or choose another folder."
-        ) from error
+    with free_for_training(path):
+        yield
 
 
 def require_new(path: Path) -> None:

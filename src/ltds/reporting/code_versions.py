@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ltds.core.text import count
 from ltds.reporting.run import Run
 from ltds.reporting.used_files import DIGITS
 
@@ -51,7 +52,7 @@ def _differ(versions: Mapping[str, object]) -> bool:
 def _sentence(name: str, module: str, versions: Mapping[str, Mapping[str, int]]) -> str:
     parts = []
     for version, counts in versions.items():
-        shown = [f"{label} ({count} run{'s' if count > 1 else ''})" for label, count in counts.items()]
+        shown = [f"{label} ({count(runs, 'run')})" for label, runs in counts.items()]
         parts.append(f"{version} for {', '.join(shown)}")
     return (
         f"Runs of '{name}' were made with different versions of the module '{module}': {'; '.join(parts)}. If the "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ltds.core.text import few
+from ltds.core.text import count, few
 from ltds.evaluation.class_groups import SHOT_MEANING, known_mask
 from ltds.reporting.answer import ACC_U, Answer, isolated
 from ltds.reporting.class_accuracy import class_accuracy
@@ -106,14 +106,11 @@ def _weakest(context: FigureContext, leader: str) -> str:
     values = accuracy[list(dataset.rows).index(leader)]
     order = [int(i) for i in np.argsort(values) if np.isfinite(values[i])][:NAMED]
     texts = [
-        f"{isolated(dataset.classes[trained[i]])} ({100 * values[i]:.0f} of 100 right, {_counted(images[i])})"
+        f"{isolated(dataset.classes[trained[i]])} ({100 * values[i]:.0f} of 100 right, "
+        f"{count(round(images[i]), 'training image')})"
         for i in order
     ]
     return f"Weakest: {', '.join(texts)}."
-
-
-def _counted(images: float) -> str:
-    return f"{images:.0f} training image{'' if round(images) == 1 else 's'}"
 
 
 def _pairs(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:

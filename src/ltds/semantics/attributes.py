@@ -10,14 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ltds.core.awa2 import numbered_names, with_unrated_as_mean
 from ltds.core.errors import DataError, expected
 from ltds.core.files import sha256
-from ltds.core.text import text_lines
 from ltds.semantics.embeddings import ClassEmbeddings, rows_without
 from ltds.semantics.tables import read_table
 
-AWA2_MISSING = -1.0
-"""How AWA2's continuous matrix marks an attribute nobody rated."""
 ONE_PACKAGE = "The files must come from the same package."
 COPY_AGAIN = "Copy it again from the unpacked AWA2 base package."
 
@@ -52,15 +50,14 @@ def from_awa2(folder: Path) -> ClassEmbeddings:
         if not file.is_file():
             remedy = "Name the folder of the unpacked AWA2 base package."
             raise DataError(expected(f"'{file}'", "a file", "nothing there", remedy))
-    names, values = _numbered_names(classes), _matrix(matrix)
+    names, values = numbered_names(classes), _matrix(matrix)
     if len(values) != len(names):
         raise DataError(expected(f"'{matrix}'", f"{len(names)} rows, one per class", len(values), ONE_PACKAGE))
-    attributes = _numbered_names(predicates) if predicates.is_file() else None
+    attributes = numbered_names(predicates) if predicates.is_file() else None
     if attributes is not None and len(attributes) != values.shape[1]:
         rule = f"{values.shape[1]} names, one per column of the matrix"
         raise DataError(expected(f"'{predicates}'", rule, len(attributes), ONE_PACKAGE))
-    rated = np.where(values == AWA2_MISSING, np.nan, values)
-    values = np.where(np.isnan(rated), np.nanmean(rated, axis=0), rated)
+    values = with_unrated_as_mean(values)
     provenance: dict[str, object] = {
         "file": matrix.name,
         "sha256": {file.name: sha256(file) for file in (classes, matrix, predicates) if file.is_file()},
@@ -69,11 +66,6 @@ def from_awa2(folder: Path) -> ClassEmbeddings:
     if attributes is not None:
         provenance["attributes"] = [name for name, keep in zip(attributes, _varying(values), strict=True) if keep]
     return _embeddings(names, values, str(matrix), provenance)
-
-
-def _numbered_names(file: Path) -> tuple[str, ...]:
-    """The last word of each line: AWA2 writes `number name`."""
-    return tuple(line.split()[-1] for line in text_lines(file))
 
 
 def _matrix(file: Path) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Scores as text."""
+"""Scores as text, and numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ltds.core.text import score_text
+from ltds.core.text import count, score_text
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,17 @@ from ltds.core.text import score_text
 )
 def test_a_score_is_told_from_others_and_from_the_ends(score: float, others: tuple[float, ...], shown: str) -> None:
     assert score_text(score, others) == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((1, "image"), "1 image"),
+        ((0, "image"), "0 images"),
+        ((2, "class"), "2 classes"),
+        ((1, "image was", "images were"), "1 image was"),
+        ((3, "image was", "images were"), "3 images were"),
+    ],
+)
+def test_one_and_several(arguments: tuple[int, str], words: str) -> None:
+    assert count(*arguments) == words

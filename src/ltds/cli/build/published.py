@@ -71,7 +71,7 @@ def pacs_odg(
     out: OutOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """PACS for open domain generalisation: each source has three classes to train on, 'person' is open.
+    """PACS for open domain generalization: each source has three classes to train on, 'person' is open.
 
     Example: ltds data build pacs-odg --source PACS --splits lists --order CPS-A
     """

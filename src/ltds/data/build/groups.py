@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltds.core.rng import numpy_generator
-from ltds.core.text import few_quoted
+from ltds.core.text import count, few_quoted
 from ltds.data.build.stratify import name_number, split_counts
 from ltds.data.splits import TEST, TRAIN, VAL
 
@@ -94,9 +94,9 @@ class _Draw:
 
     def _fits(self, group: int, split: int, share: float, limit: int) -> bool:
         """Whether each of its pairs has at most half of its images more than the share."""
-        for pair, count in self.images[group].items():
+        for pair, images in self.images[group].items():
             budget = min(share * self.total[pair], limit or self.total[pair])
-            if self.taken[split, pair] + count / 2 > budget:
+            if self.taken[split, pair] + images / 2 > budget:
                 return False
         return True
 
@@ -154,4 +154,4 @@ def _with_several(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _number(groups: Sequence[str]) -> str:
-    return "1 group has" if len(groups) == 1 else f"{len(groups)} groups have"
+    return count(len(groups), "group has", "groups have")

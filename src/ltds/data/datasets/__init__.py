@@ -37,7 +37,7 @@ BUILDERS: dict[str, DatasetBuilder] = {
     ),
     "imagenet-lts": DatasetBuilder("the lists of ImageNet-LT, in five styles", "ltds.data.datasets.imagenet_lts:build"),
     "pacs-odg": DatasetBuilder(
-        "PACS for open domain generalisation: each source has three classes", "ltds.data.datasets.pacs_odg:build"
+        "PACS for open domain generalization: each source has three classes", "ltds.data.datasets.pacs_odg:build"
     ),
     "pacs": DatasetBuilder("PACS with its official lists", "ltds.data.datasets.pacs:build"),
     "pacs-lt": DatasetBuilder(

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from ltds.core.awa2 import numbered_names, with_unrated_as_mean
 from ltds.core.errors import ConfigError, DataError, expected
 from ltds.core.files import write_csv
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import few_quoted, text_lines
+from ltds.core.text import few_quoted
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.plan import Plan, variant
 from ltds.data.build.published import list_files, plan_published
@@ -26,7 +27,6 @@ WHERE = (
 )
 IMAGES, CLASSES = 37_322, 50
 LICENCE = "images: as stated for each in AWA2's licences folder (Creative Commons)"
-_UNRATED = -1.0
 
 
 class Awa2LtsConfig(LtsConfig):
@@ -53,7 +53,7 @@ def build(
     root = base / "JPEGImages"
 
     def plan(without: Collection[str]) -> Plan:
-        classes = read_classes(base / "classes.txt")
+        classes = numbered_names(base / "classes.txt")
         empty = [name for name in classes if not (root / name).is_dir()]
         if empty:
             raise DataError(
@@ -88,11 +88,6 @@ def _name(config: Awa2LtsConfig, classes: int) -> str:
     return variant(name, config, without=("n_max", "n_min"))
 
 
-def read_classes(file: Path) -> tuple[str, ...]:
-    """The class names of AWA2's classes.txt ('   2\\tgrizzly+bear'), which are also the names of its image folders."""
-    return tuple(line.split()[-1] for line in text_lines(file))
-
-
 def write_attributes(base: Path, out: Path) -> None:
     """Write the 85 attributes as a table `class, attribute, ...`, if AWA2's files of them exist.
 
@@ -101,14 +96,12 @@ def write_attributes(base: Path, out: Path) -> None:
     predicates, matrix = base / "predicates.txt", base / "predicate-matrix-continuous.txt"
     if not (predicates.is_file() and matrix.is_file()):
         return
-    classes, names = read_classes(base / "classes.txt"), read_classes(predicates)
+    classes, names = numbered_names(base / "classes.txt"), numbered_names(predicates)
     values = np.loadtxt(matrix, dtype=np.float64, ndmin=2)
     if values.shape != (len(classes), len(names)):
         rule = f"a table of {len(classes)} classes and {len(names)} predicates"
         raise DataError(expected(f"'{matrix}'", rule, f"one of {values.shape}", WHERE))
-    rated = np.where(values == _UNRATED, np.nan, values)
-    values = np.where(np.isnan(rated), np.nanmean(rated, axis=0), rated)
-    _write_table(out, names, classes, values.tolist())
+    _write_table(out, names, classes, with_unrated_as_mean(values).tolist())
 
 
 def _write_table(out: Path, columns: Sequence[str], classes: Sequence[str], values: Sequence[Sequence[float]]) -> None:

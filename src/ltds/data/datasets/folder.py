@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from ltds.core.config import Fraction
 from ltds.core.errors import ConfigError, DataError, expected, nearest
 from ltds.core.progress import SILENT, Progress
-from ltds.core.text import composed, few_quoted
+from ltds.core.text import composed, count, few_quoted
 from ltds.data.build.dataset import build_dataset
 from ltds.data.build.groups import draw_grouped_splits, group_notes
 from ltds.data.build.plan import BuildConfig, Plan
@@ -270,5 +270,5 @@ def _drawn(
 def _lost(one: str, several: str, names: Collection[str]) -> Iterator[str]:
     """A sentence about classes or domains that were left out, if there are any."""
     if names:
-        was = f"1 {one} was" if len(names) == 1 else f"{len(names)} {several} were"
+        was = count(len(names), f"{one} was", f"{several} were")
         yield f"{was} left out because none of the images can be decoded: {few_quoted(sorted(names))}"

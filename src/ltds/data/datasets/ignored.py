@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from ltds.core.text import few_quoted
+from ltds.core.text import count, few_quoted
 from ltds.data.image_files import datasets_below, files_below, folders_in, images_in, is_image_name, is_whole_dataset
 
 _SHOWN = 5
@@ -35,9 +35,8 @@ def ignored(root: Path, layout: str, *, deep: bool) -> list[str]:
 
 def _ignored_datasets(datasets: Sequence[str]) -> Iterator[str]:
     if datasets:
-        number = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
         was = "was ignored, with its images" if len(datasets) == 1 else "were ignored, with their images"
-        yield f"{number} inside the folder {was}: {few_quoted(datasets)}"
+        yield f"{count(len(datasets), 'dataset')} inside the folder {was}: {few_quoted(datasets)}"
 
 
 def _ignored_images(root: Path, layout: str, deep: bool) -> Iterator[str]:
@@ -51,12 +50,12 @@ def _ignored_images(root: Path, layout: str, deep: bool) -> Iterator[str]:
         if len(inside.parts) < depth or (len(inside.parts) > depth and not deep):
             others += [(inside / name).as_posix() for name in images_in(Path(folder))]
     if others:
-        number = "1 image was" if len(others) == 1 else f"{len(others)} images were"
+        number = count(len(others), "image was", "images were")
         yield f"{number} ignored because not in folders {layout}: {few_quoted(others)}"
 
 
 def _ignored_files(root: Path, layout: str, datasets: Iterable[str]) -> Iterator[str]:
-    """How many files are no images, by their suffix; and the folders in which there is no image."""
+    """How many files are not images, by their suffix; and the folders in which there is no image."""
     others: list[PurePosixPath] = []
     with_files: set[PurePosixPath] = set()
     with_images: set[PurePosixPath] = set()
@@ -74,13 +73,12 @@ def _ignored_files(root: Path, layout: str, datasets: Iterable[str]) -> Iterator
     depth = layout.count("/") + 1
     lost: set[PurePosixPath] = set()
     for folder in _folders(root, PurePosixPath(), depth):
-        # A folder of lists and notes beside the domains is nothing that got lost; an empty one may be.
+        # A folder of lists and notes beside the domains has not lost anything; an empty one may have.
         hollow = folder not in with_files or (len(folder.parts) == depth and folder not in with_images)
         if hollow and not (named | lost) & {folder, *folder.parents}:
             lost.add(folder)
     if lost:
-        number = "1 folder has" if len(lost) == 1 else f"{len(lost)} folders have"
-        yield f"{number} no image: {few_quoted(sorted(map(str, lost)))}"
+        yield f"{count(len(lost), 'folder has', 'folders have')} no image: {few_quoted(sorted(map(str, lost)))}"
 
 
 def _folders(root: Path, inside: PurePosixPath, depth: int) -> Iterator[PurePosixPath]:
@@ -93,7 +91,7 @@ def _folders(root: Path, inside: PurePosixPath, depth: int) -> Iterator[PurePosi
 
 def _of_other_kinds(others: list[PurePosixPath], with_images: set[PurePosixPath]) -> str:
     without = sorted({str(outer) for file in others if (outer := _outermost(file, with_images)) is not None})
-    number = "1 file of another kind was" if len(others) == 1 else f"{len(others)} files of other kinds were"
+    number = count(len(others), "file of another kind was", "files of other kinds were")
     nothing = f"; no image in {few_quoted(without)}" if without else ""
     return f"{number} ignored: {_by_suffix(others)}{nothing}"
 

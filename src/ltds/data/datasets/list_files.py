@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pydantic import Field, field_validator, model_validator
 
 from ltds.core.errors import DataError, expected, nearest
-from ltds.core.text import composed, few_quoted, reading
+from ltds.core.text import composed, count, few_quoted, reading
 from ltds.data.datasets.folder import DrawConfig
 
 NO_GROUP = ("", "nan", "na", "n/a", "none", "null")  # what tables write into empty cells
@@ -197,10 +197,12 @@ def ignored_columns(file: Path, config: ListsConfig) -> Iterator[str]:
         headers = [header.strip() for header in next(csv.reader(stream), [])]
     ignored = [header for header in headers if header and _plain(header) not in read]
     if ignored:
-        number = "1 column" if len(ignored) == 1 else f"{len(ignored)} columns"
         was = "was" if len(ignored) == 1 else "were"
         names = ", ".join(getattr(config, name) for name in _columns(config) if name not in named)
-        yield f"{number} of '{file.name}' {was} ignored: {few_quoted(ignored)}; those that are read are called {names}"
+        yield (
+            f"{count(len(ignored), 'column')} of '{file.name}' {was} ignored: {few_quoted(ignored)}; those that are "
+            f"read are called {names}"
+        )
 
 
 def _is_csv(file: Path) -> bool:

@@ -1,4 +1,4 @@
-"""PACS-ODG: open domain generalisation on PACS, the protocol of DAML (Shu et al., CVPR 2021)."""
+"""PACS-ODG: open domain generalization on PACS, the protocol of DAML (Shu et al., CVPR 2021)."""
 
 from __future__ import annotations
 

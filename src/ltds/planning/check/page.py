@@ -8,6 +8,7 @@ from html import escape
 from ltds.core.text import printable
 from ltds.evaluation.metrics import FEW_IMAGES
 from ltds.planning.check.report import DataCheck
+from ltds.planning.check.words import margin
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
@@ -63,7 +64,7 @@ def _domains(check: DataCheck) -> str:
                 f"{sum(n > 0 for n in counts)}",
                 f"{e.known}" if e else "",
                 f"{e.open}" if e else "",
-                (f"± {e.margin:.0f}" if e.known >= FEW_IMAGES else "means nothing") if e else "",
+                margin(e) if e else "",
                 f"{100 * p.known:.0f} %" if p else "",
                 f"{100 * p.unseen:.0f} %" if p else "",
             ]

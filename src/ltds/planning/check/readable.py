@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ltds.core.errors import DataError
-from ltds.core.text import few_quoted
+from ltds.core.text import count, few_quoted
 from ltds.data.datasets.raw import preview
 from ltds.data.manifest import Manifest
 from ltds.planning.check.looking import ImageLooks
@@ -28,7 +28,8 @@ def without_unreadable(manifest: Manifest, raw: Path | None, looks: ImageLooks) 
         readable = manifest.with_rows(kept, evaluated_only=True) if raw is None else preview(raw, without=set(paths))
         readable = replace(readable, evaluated_only=not len(readable.rows("train")))
     except DataError as error:  # such as a class whose training images are all damaged
-        number = "1 image" if len(paths) == 1 else f"{len(paths)} images"
-        raise DataError(f"{error}\n- {number} cannot be read: {few_quoted(paths)}; repair them first") from error
+        raise DataError(
+            f"{error}\n- {count(len(paths), 'image')} cannot be read: {few_quoted(paths)}; repair them first"
+        ) from error
     number_of = {row: number for number, row in enumerate(np.flatnonzero(kept).tolist())}  # in the order of both
     return readable, ImageLooks({number_of[row]: image for row, image in looks.images.items()}, {})

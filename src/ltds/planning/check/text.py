@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator
 
 from ltds.core.text import printable
-from ltds.evaluation.metrics import FEW_IMAGES
 from ltds.planning.check.report import DataCheck
+from ltds.planning.check.words import margin
 
 WIDTH, MOST_ROWS = 100, 12
 
@@ -50,15 +50,11 @@ def _table(check: DataCheck) -> Iterator[str]:
         row = check.counts[index]
         line = f"{domain:<{width}}  {sum(row):>6}  {sum(n > 0 for n in row):>7}"
         e, p = evidence.get(domain), probes.get(domain)
-        line += f"  {e.known:>17}  {e.open:>4}  {_margin(e.known, e.margin):>7}" if e else " " * 34
+        line += f"  {e.known:>17}  {e.open:>4}  {margin(e):>7}" if e else " " * 34
         line += f"  {100 * p.known:>9.0f} %  {100 * p.unseen:>4.0f} %" if p else " " * 21
         yield f"{line}  {_nearest(check, index)}".rstrip()
     if len(check.domains) > MOST_ROWS:
         yield f"... and {len(check.domains) - MOST_ROWS} more domains"
-
-
-def _margin(images: int, margin: float) -> str:
-    return f"± {margin:.0f}" if images >= FEW_IMAGES else "nothing"
 
 
 def _nearest(check: DataCheck, index: int) -> str:

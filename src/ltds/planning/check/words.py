@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ltds.core.text import few, printable
+from ltds.core.text import count, few, printable
 from ltds.data.decode import narrow_note
 from ltds.evaluation.metrics import FEW_IMAGES
-from ltds.planning.check.report import Across, DataCheck, Finding
+from ltds.planning.check.report import Across, DataCheck, DomainEvidence, Finding
 
 STRONG, MODERATE = 0.15, 0.05  # drops of accuracy on an unseen domain
 RARE = 20  # images of a class below which more of them are the first thing to collect
@@ -192,6 +192,6 @@ def _collect(check: DataCheck) -> str:
     return f"Collect next: {'; '.join(wishes)}."
 
 
-def count(number: int, word: str) -> str:
-    plural = f"{word}es" if word.endswith("ss") else f"{word}s"
-    return f"{number} {word}" if number == 1 else f"{number} {plural}"
+def margin(evidence: DomainEvidence) -> str:
+    """The margin of an accuracy on these test images, as a cell of a table."""
+    return f"± {evidence.margin:.0f}" if evidence.known >= FEW_IMAGES else "too few"
