@@ -65,7 +65,8 @@ def warn_of_reused_runs(folder: Path, runs: Iterable[tuple[RunDirectory, RunConf
         warnings.warn(
             f"'{folder}' has {count(number, 'run')} with another version of the module '{name}', whose file has "
             "changed since. A finished run is not trained again, and an unfinished one goes on with the present "
-            "version, so that results of both are mixed. If the change matters, train all runs again in another folder.",
+            "version, so that results of both are mixed. If the change matters, train all runs again in another "
+            "folder.",
             LtdsWarning,
             stacklevel=2,
         )
