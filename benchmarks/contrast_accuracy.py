@@ -31,7 +31,7 @@ from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
 from ltds.data.splits import SPLITS
 from ltds.engine.config import resolve
-from ltds.engine.start import create_run
+from ltds.engine.start import train_new_run
 from ltds.evaluation.table import PredictionTable
 from ltds.semantics.archive import write_embeddings
 from ltds.semantics.embeddings import ClassEmbeddings
@@ -98,7 +98,7 @@ def accuracy(manifest: Manifest, method: dict[str, Any], seed: int, folder: Path
     )
     start = time.process_time()
     run = RunDirectory(folder)
-    create_run(run, config, manifest)
+    train_new_run(run, config, manifest)
     table = PredictionTable.load(run.predictions_file("test"))
     right = (table.logits.argmax(1) == table.labels).mean()
     return {"accuracy": round(100 * float(right), 2), "cpu_seconds": round(time.process_time() - start, 1)}

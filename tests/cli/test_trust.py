@@ -16,7 +16,7 @@ from ltds.core.runs import RunDirectory
 from ltds.core.trust import code_needed, module_of, require_trust
 from ltds.data.manifest import Manifest
 from ltds.engine.loop import train
-from ltds.engine.start import create_run
+from ltds.engine.start import train_new_run
 from toy import recorded, toy_config, toy_session
 
 NAMES = ["method.name", "method.criterion.name", "backbone.name"]
@@ -117,7 +117,7 @@ def test_a_grid_file_needs_trust_and_its_workers_inherit_it(
 
 
 def test_a_trusted_package_covers_its_modules_and_no_others(toy: Manifest, tmp_path: Path) -> None:
-    create_run(RunDirectory(tmp_path / "run"), toy_config(toy), toy)
+    train_new_run(RunDirectory(tmp_path / "run"), toy_config(toy), toy)
     tables = RunDirectory(tmp_path / "run").read_config()
     tables["backbone"]["name"] = "torch.nn:Identity"
     assert code_needed(tables) == ("torch.nn",)

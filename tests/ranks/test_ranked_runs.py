@@ -13,7 +13,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine import loop
 from ltds.engine.assemble import assemble
 from ltds.engine.identity import identity
-from ltds.engine.start import create_run, resume_run
+from ltds.engine.start import resume_run, train_new_run
 from ranked_runs import assert_close, settings
 from resuming import assert_same_outcome
 from toy import recorded, toy_config, toy_session
@@ -28,7 +28,7 @@ def test_a_run_that_one_rank_started_goes_on_in_two(toy: Manifest, tmp_path: Pat
     """tau-norm has AdamW here, averages its weights and fits its head after training: all of it is shared."""
     groups = {"optimizer": {"name": "adamw", "lr": 0.01}, "averaging": averaging}
     alone, both = RunDirectory(tmp_path / "alone"), RunDirectory(tmp_path / "both")
-    create_run(alone, toy_config(toy, "tau-norm", **groups, **settings(1)), toy)
+    train_new_run(alone, toy_config(toy, "tau-norm", **groups, **settings(1)), toy)
     session = toy_session(toy, "tau-norm", **groups, **settings(2))
     loop.train(session, recorded(session, both.path), stop_after=3)
     resume_run(both)
@@ -58,9 +58,9 @@ def test_two_ranks_resume_bit_for_bit_and_then_three_go_on(
             kept.setdefault("best", best.read_bytes() if best.is_file() else b"")
 
     monkeypatch.setattr(loop, "save_checkpoint", remember)
-    create_run(straight, config, toy)
+    train_new_run(straight, config, toy)
     monkeypatch.undo()
-    create_run(alone, toy_config(toy, "isda", **small, **settings(1)), toy)
+    train_new_run(alone, toy_config(toy, "isda", **small, **settings(1)), toy)
     assert_close(straight, alone)
     for run in (resumed, more):
         recorded(assemble(config, toy), run.path)

@@ -11,7 +11,7 @@ import tomli_w
 
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.start import create_run
+from ltds.engine.start import train_new_run
 from ranked_runs import assert_close, settings
 from toy import toy_config
 
@@ -35,5 +35,5 @@ def test_torchrun_trains_one_run_in_two_ranks(toy: Manifest, tmp_path: Path) -> 
     run, alone = RunDirectory(tmp_path / "run"), RunDirectory(tmp_path / "alone")
     assert run.done
     assert run.read_environment()["ranks"] == 2
-    create_run(alone, config, toy)
+    train_new_run(alone, config, toy)
     assert_close(run, alone)

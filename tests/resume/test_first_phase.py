@@ -19,7 +19,7 @@ from ltds.data.features import write_features
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.engine.first_phase import first_phase_of, training_of
-from ltds.engine.start import create_run
+from ltds.engine.start import train_new_run
 from ltds.evaluation.table import PredictionTable
 from ltds.methods.crt import Decoupled
 from ltds.methods.registry import METHODS
@@ -41,7 +41,7 @@ OF_AGG_ONLY = ("random numbers", "embeddings")  # settings that boda does not ha
 
 def trained(toy: Manifest, path: Path, name: str, other: RunDirectory | None = None, **groups: Any) -> RunDirectory:
     run = RunDirectory(path)
-    create_run(run, toy_config(toy, name, **groups), toy, first_phase=other)
+    train_new_run(run, toy_config(toy, name, **groups), toy, first_phase=other)
     return run
 
 
@@ -89,7 +89,7 @@ def test_a_first_phase_with_a_relative_path_is_used_as_well(
         run = RunDirectory(tmp_path / path)
         data = {"root": str(toy.root), "held_out": "wax", "features": str(features), "batch_size": 8}
         groups = {"schedule": {"epochs": 2, "steps_per_epoch": 2}, "run": {"threads": 1, "device": "cpu"}}
-        create_run(run, resolve({"data": data, "method": {"name": name}, **groups}), toy, first_phase=other)
+        train_new_run(run, resolve({"data": data, "method": {"name": name}, **groups}), toy, first_phase=other)
         return run
 
     agg = of_features("agg", "agg", Path("vectors.npz"))

@@ -86,9 +86,9 @@ def test_a_run_killed_with_sigkill_resumes_bit_for_bit(toy: Manifest, tmp_path: 
 
 def test_a_run_repeats_itself_from_its_own_config(toy: Manifest, tmp_path: Path) -> None:
     from ltds.engine.config import resolve
-    from ltds.engine.start import create_run
+    from ltds.engine.start import train_new_run
 
     one, two = RunDirectory(tmp_path / "one"), RunDirectory(tmp_path / "two")
-    create_run(one, toy_config(toy, "bsce"), toy)
-    create_run(two, resolve(one.read_config()), toy)
+    train_new_run(one, toy_config(toy, "bsce"), toy)
+    train_new_run(two, resolve(one.read_config()), toy)
     assert_same_outcome(one, two)

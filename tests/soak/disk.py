@@ -16,7 +16,7 @@ from pathlib import Path
 from ltds.core.runs import RunDirectory
 from ltds.data.cache import ImageCache
 from ltds.data.manifest import Manifest
-from ltds.engine.start import create_run, resume_run
+from ltds.engine.start import resume_run, train_new_run
 from resuming import assert_same_outcome
 from soak.child import import_what_it_imports, in_child
 from soak.tally import Tally
@@ -102,7 +102,7 @@ def _train(data: Manifest, run: RunDirectory) -> None:
     if run.exists and not run.done:
         resume_run(run)
     elif not run.done:
-        create_run(run, toy_config(data, "dc"), data)
+        train_new_run(run, toy_config(data, "dc"), data)
 
 
 def _cache(root: Path) -> None:

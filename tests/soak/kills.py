@@ -13,7 +13,7 @@ from pathlib import Path
 from ltds.core.rng import numpy_generator
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
-from ltds.engine.start import create_run, resume_run
+from ltds.engine.start import resume_run, train_new_run
 from ltds.methods.registry import METHODS
 from resuming import assert_same_outcome
 from soak.child import ChildEnd, finish, in_child, start
@@ -102,5 +102,5 @@ def _train(data: Manifest, run: RunDirectory, method: str, deadly: int = 0) -> s
     if run.exists:
         resume_run(run)
     else:
-        create_run(run, toy_config(data, method, run={"checkpoint_every": 1}), data)
+        train_new_run(run, toy_config(data, method, run={"checkpoint_every": 1}), data)
     return str(operations.count)

@@ -18,7 +18,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve, with_absolute_paths
 from ltds.engine.first_phase import first_phase_of, training_of
 from ltds.engine.identity import identity
-from ltds.engine.new_run import check_new_run, check_new_run_on
+from ltds.engine.new_run_checks import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import GivenAndConfig, recipe_line
 from ltds.engine.trainable import require_sources
 

@@ -13,7 +13,7 @@ from ltds.core.trust import code_needed
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.engine.identity import EXECUTION_SETTINGS
-from ltds.engine.start import create_run, resume_run
+from ltds.engine.start import resume_run, train_new_run
 
 PATIENCE_SECONDS = 15.0
 
@@ -37,7 +37,7 @@ def run_cell(path: Path, config: dict[str, Any], threads: int, first_phase: Path
         else:
             config["run"]["threads"] = config["run"]["threads"] or max(1, threads // config["run"]["ranks"])
             other = None if first_phase is None else RunDirectory(first_phase)
-            create_run(run, resolve(config), Manifest.read(Path(config["data"]["root"])), first_phase=other)
+            train_new_run(run, resolve(config), Manifest.read(Path(config["data"]["root"])), first_phase=other)
     except Exception as error:  # a cell may fail in any way, and must not take the others with it
         fail(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 

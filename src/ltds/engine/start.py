@@ -18,7 +18,7 @@ from ltds.engine.environment import describe_environment
 from ltds.engine.first_phase import adopt_first_phase
 from ltds.engine.identity import file_checksums
 from ltds.engine.loop import train
-from ltds.engine.new_run import check_new_run, check_new_run_on
+from ltds.engine.new_run_checks import check_new_run, check_new_run_on
 from ltds.engine.own_code import CODE_KEY, code_checksums, warn_of_changed_code
 from ltds.engine.precision import recorded_precision, with_precision
 from ltds.engine.same_data import (
@@ -34,7 +34,7 @@ from ltds.engine.team import team_for
 from ltds.semantics.archive import replace_if_damaged, write_embeddings
 
 
-def create_run(
+def train_new_run(
     run: RunDirectory,
     config: RunConfig,
     manifest: Manifest,

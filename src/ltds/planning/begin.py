@@ -17,9 +17,9 @@ from ltds.core.text import count, few
 from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.extraction import warn_of_changed_images
-from ltds.engine.new_run import check_new_run, check_new_run_on
+from ltds.engine.new_run_checks import check_new_run, check_new_run_on
 from ltds.engine.recipe_line import recipe_line
-from ltds.engine.start import create_run
+from ltds.engine.start import train_new_run
 from ltds.engine.trainable import require_sources
 from ltds.planning.facts import hardest_task
 from ltds.planning.feasible import require_trainable
@@ -85,7 +85,7 @@ def begin_run(
                 return series.train(manifest, progress=progress, say=say)
         require_new(out)  # planning takes minutes, in which another command may have begun one
         run = RunDirectory(out)
-        create_run(run, config, manifest, progress, plan=record)
+        train_new_run(run, config, manifest, progress, plan=record)
         return run
     except KeyboardInterrupt as interrupt:
         raise TrainingInterrupted(out) from interrupt

@@ -18,7 +18,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import RunConfig, resolve, with_ranks
 from ltds.engine.own_code import warn_of_reused_runs
 from ltds.engine.same_data import data_checksums, require_same_data
-from ltds.engine.start import create_run, refuse_existing, resume_run
+from ltds.engine.start import refuse_existing, resume_run, train_new_run
 
 FORMAT = 1
 ESTIMATES = ("full", "one", "none")
@@ -173,7 +173,7 @@ class RunSeries:
             if run.exists:
                 resume_run(run, progress, trust=trust or (), ranks=ranks)
                 continue
-            create_run(run, resolved, manifest, progress, plan=self.plan)
+            train_new_run(run, resolved, manifest, progress, plan=self.plan)
         return self.run(FINAL_RUN)
 
 

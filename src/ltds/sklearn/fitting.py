@@ -24,7 +24,7 @@ from ltds.data.splits import TEST, TRAIN, VAL
 from ltds.engine.config import RunConfig, resolve
 from ltds.engine.load import load_model
 from ltds.engine.model import Model
-from ltds.engine.start import create_run
+from ltds.engine.start import train_new_run
 from ltds.methods.registry import find_method
 from ltds.planning.choose import averaging_settings, choose_method_settings, leaves_milestones_open
 from ltds.semantics.archive import write_embeddings
@@ -32,7 +32,7 @@ from ltds.semantics.embeddings import ClassEmbeddings
 
 EPOCHS = 10  # validations in a fit, at most
 STEPS = 20  # of an epoch, at least
-SMALLEST_CELL = 4  # samples of a class in a domain of which some may be validation samples
+SMALLEST_PAIR = 4  # samples of a class in a domain of which some may be validation samples
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def train_on(samples: LabelledVectors, how: FitSettings) -> tuple[Model, int]:
         folder = Path(name)
         manifest = _write_dataset(folder / "data", samples, how)
         run = RunDirectory(folder / "run")
-        create_run(run, _config(folder / "data", manifest, samples, how), manifest)
+        train_new_run(run, _config(folder / "data", manifest, samples, how), manifest)
         model = load_model(run.path, device=how.device)
         steps, _, _ = run.last_line(time.time())
     model.folder = None
@@ -144,18 +144,18 @@ def _write_dataset(folder: Path, samples: LabelledVectors, how: FitSettings) -> 
 
 def _splits(samples: LabelledVectors, how: FitSettings) -> NDArray[np.int64]:
     """(N,) for each sample TRAIN or VAL: the same share of each class in each domain, none of a rare one, never all."""
-    cells = samples.labels * (int(samples.domains.max()) + 1) + samples.domains
+    pairs = samples.labels * (int(samples.domains.max()) + 1) + samples.domains
     if samples.groups is not None and how.validation_fraction:
         names = (list(map(str, column.tolist())) for column in (samples.labels, samples.domains, samples.groups))
         splits = draw_grouped_splits(*names, val=how.validation_fraction, test=0.0, seed=how.seed)
-        _, cell, counts = np.unique(cells, return_inverse=True, return_counts=True)
-        rare = counts[cell] < SMALLEST_CELL
+        _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        rare = counts[pair] < SMALLEST_PAIR
         splits[np.isin(samples.groups, samples.groups[rare])] = TRAIN
         return splits
     splits = np.full(len(samples.values), TRAIN, dtype=np.int64)
-    for cell in np.unique(cells):
-        rows = np.flatnonzero(cells == cell)
-        if len(rows) >= SMALLEST_CELL:
-            order = numpy_generator(how.seed, "sklearn/validation", int(cell)).permutation(rows)
+    for pair in np.unique(pairs):
+        rows = np.flatnonzero(pairs == pair)
+        if len(rows) >= SMALLEST_PAIR:
+            order = numpy_generator(how.seed, "sklearn/validation", int(pair)).permutation(rows)
             splits[order[: min(round(how.validation_fraction * len(rows)), len(rows) - 1)]] = VAL
     return splits

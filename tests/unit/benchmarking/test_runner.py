@@ -24,7 +24,7 @@ from ltds.core.errors import ConfigError, DataError
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
-from ltds.engine.start import create_run
+from ltds.engine.start import train_new_run
 from ltds.evaluation.table import PredictionTable
 from toy import toy_config, write_dataset
 
@@ -185,7 +185,7 @@ def test_a_first_phase_is_trained_once_with_the_results_of_training_it_twice(
     assert done.returncode == 0, done.stderr
     agg, behind = runs(tmp_path / "both").values()
     alone = RunDirectory(tmp_path / "alone")
-    create_run(alone, resolve(behind.read_config()), toy)
+    train_new_run(alone, resolve(behind.read_config()), toy)
     assert behind.read_environment()["first_phase"]["run"] == agg.path.name
     assert "first_phase" not in alone.read_environment()
     np.testing.assert_array_equal(logits(behind), logits(alone))

@@ -18,7 +18,7 @@ from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
-from ltds.engine.start import create_run, resume_run
+from ltds.engine.start import resume_run, train_new_run
 from ltds.evaluation.table import PredictionTable
 from ltds.nn.adapter import ResidualAdapter
 from toy import recorded, toy_session
@@ -61,7 +61,7 @@ def test_every_kind_of_method_trains_resumes_and_loads(toy: Manifest, tmp_path: 
     config = config_of(toy, file, method)
     assert config.backbone.name == "adapter"
     straight = RunDirectory(tmp_path / "straight")
-    create_run(straight, config, toy)
+    train_new_run(straight, config, toy)
     session = assemble(config, toy)
     broken = recorded(session, tmp_path / "broken")
     train(session, broken, stop_after=3)
@@ -207,5 +207,5 @@ def test_other_features_make_another_run(toy: Manifest, tmp_path: Path, file: Pa
 def test_a_run_records_which_features_it_was_trained_on(toy: Manifest, tmp_path: Path, file: Path) -> None:
     """By their checksum, not by the name of a file, which may be overwritten later."""
     run = RunDirectory(tmp_path / "run")
-    create_run(run, config_of(toy, file, "agg"), toy)
+    train_new_run(run, config_of(toy, file, "agg"), toy)
     assert run.read_environment()["files"] == {"data.features": hashlib.sha256(file.read_bytes()).hexdigest()}

@@ -22,7 +22,7 @@ from ltds.data.transforms import EvalTransform, TrainTransform
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
 from ltds.engine.predict_files import predict_files
-from ltds.engine.start import create_run, resume_run
+from ltds.engine.start import resume_run, train_new_run
 from ltds.evaluation.table import PredictionTable
 from ltds.nn.backbones import BackboneSettings, build_backbone
 from ltds.nn.frozen import FrozenNetwork
@@ -99,7 +99,7 @@ def test_runs_resume_exactly_and_their_models_predict_from_images(
 ) -> None:
     config = toy_config(toy, method, backbone=frozen(weights), data={"cached_variants": 3})
     straight = RunDirectory(tmp_path / "straight")
-    create_run(straight, config, toy)
+    train_new_run(straight, config, toy)
     session = toy_session(toy, method, backbone=frozen(weights), data={"cached_variants": 3})
     broken = recorded(session, tmp_path / "broken")
     train(session, broken, stop_after=3)
@@ -115,7 +115,7 @@ def test_files_go_through_the_frozen_stages_in_batches(
     toy: Manifest, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = RunDirectory(tmp_path / "run")
-    create_run(run, toy_config(toy, backbone=frozen(weights)), toy)
+    train_new_run(run, toy_config(toy, backbone=frozen(weights)), toy)
     model = load_model(run.path, device="cpu")
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"no image")
@@ -222,7 +222,7 @@ def test_frozen_batchnorm_and_weights_stay_untouched(toy: Manifest, tmp_path: Pa
     from safetensors.torch import load_file
 
     run = RunDirectory(tmp_path / "run")
-    create_run(run, toy_config(toy, backbone=frozen(weights)), toy)
+    train_new_run(run, toy_config(toy, backbone=frozen(weights)), toy)
     kept, before = load_file(run.frozen_weights), load_file(weights)
     assert kept.keys() == {k for k in before if k.startswith(("conv1", "bn1", "layer1", "layer2"))}
     assert all(torch.equal(kept[name], before[name]) for name in kept)

@@ -17,7 +17,7 @@ from ltds.core.storable import require_storable
 from ltds.data.manifest import Manifest
 from ltds.engine.config import resolve
 from ltds.engine.load import load_model
-from ltds.engine.start import create_run
+from ltds.engine.start import train_new_run
 from ltds.methods.registry import METHODS
 from toy import toy_config
 
@@ -70,7 +70,7 @@ class Odd(Plain):
 def test_every_allowed_type_is_the_same_after_a_run(toy: Manifest, tmp_path: Path, given: dict[str, Any]) -> None:
     name = "test_own_settings:Plain"
     config = toy_config(toy, name, schedule={"epochs": 1, "steps_per_epoch": 1}, method=given)
-    create_run(RunDirectory(tmp_path / "run"), config, toy)
+    train_new_run(RunDirectory(tmp_path / "run"), config, toy)
     model = load_model(tmp_path / "run", trust=["test_own_settings"])
     assert model.stored.config.method == config.method
     assert config.method.model_dump(exclude_unset=True).keys() == given.keys()
@@ -93,7 +93,7 @@ def test_other_types_are_refused_by_name(settings: ltds.Settings, message: str) 
 
 def test_a_run_is_refused_before_anything_is_written(toy: Manifest, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"setting 'method\.dims'"):
-        create_run(RunDirectory(tmp_path / "run"), toy_config(toy, "test_own_settings:Odd"), toy)
+        train_new_run(RunDirectory(tmp_path / "run"), toy_config(toy, "test_own_settings:Odd"), toy)
     assert not (tmp_path / "run").exists()
 
 

@@ -18,8 +18,8 @@ from ltds.data.splits import SPLITS
 from ltds.engine.config import resolve
 from ltds.engine.load import load_model
 from ltds.engine.loop import train
-from ltds.engine.new_run import check_new_run_on
-from ltds.engine.start import create_run, refuse_existing, resume_run
+from ltds.engine.new_run_checks import check_new_run_on
+from ltds.engine.start import refuse_existing, resume_run, train_new_run
 from ltds.planning.begin import begin_run
 from ltds.planning.run_plan import Choice, RunPlan
 from toy import recorded, toy_config, toy_session, write_dataset, write_linked_dataset
@@ -54,7 +54,7 @@ def test_new_runs_are_refused_before_anything_is_written(
 ) -> None:
     run = RunDirectory(tmp_path / "run")
     with pytest.raises(ConfigError, match=message):
-        create_run(run, toy_config(toy, **settings), toy)
+        train_new_run(run, toy_config(toy, **settings), toy)
     with pytest.raises(ConfigError, match=message):
         begin_run(run.path, toy, [toy_config(toy, **settings).to_dict()])
     with pytest.raises(ConfigError, match=message):
@@ -74,7 +74,7 @@ def test_augmentation_of_frozen_stages_needs_variants(toy: Manifest, tmp_path: P
     settings: dict[str, Any] = {"data": {"augmentation": {"flip": 0.0}}, "backbone": FROZEN}
     message = r"data\.augmentation to be left out with backbone\.frozen=1 and data\.cached_variants=1, .*flip=0\.0"
     with pytest.raises(ConfigError, match=message):
-        create_run(RunDirectory(tmp_path / "run"), toy_config(toy, **settings), toy)
+        train_new_run(RunDirectory(tmp_path / "run"), toy_config(toy, **settings), toy)
     grid = Grid(data="toy", methods=("agg",), settings=settings)
     with pytest.raises(ConfigError, match=message):
         cells_of(grid, tmp_path, lambda _: toy)
@@ -114,7 +114,7 @@ def test_what_is_chosen_on_validation_images_needs_some_of_known_classes(
     message = f"validation images of known classes in the source domains for {named}"
     for manifest in (none, only_open):
         with pytest.raises(DataError, match=message):
-            create_run(RunDirectory(tmp_path / "run"), config, manifest)
+            train_new_run(RunDirectory(tmp_path / "run"), config, manifest)
     with pytest.raises(ConfigError, match=message):
         cells_of(Grid(data="toy", methods=("crt", method), settings=settings), tmp_path, lambda _: none)
     assert not any(tmp_path.iterdir())
@@ -163,7 +163,7 @@ def test_a_folder_with_something_else_is_refused_and_left_as_it_is(toy: Manifest
     with pytest.raises(
         ConfigError, match=r"new or empty folder, but it holds something else, such as 'first'"
     ) as error:
-        create_run(RunDirectory(tmp_path / "runs"), toy_config(toy, "agg"), toy)
+        train_new_run(RunDirectory(tmp_path / "runs"), toy_config(toy, "agg"), toy)
     assert error.value.arguments == ("out",)
     assert unfinished.read_bytes() == b"being written"
 
