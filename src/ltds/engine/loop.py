@@ -170,11 +170,12 @@ def _keep_window(
             _keep_weights(session, run, replace(state, best_step=state.step), scheduled)
     journal.window(state.step, found)
     if not found and session.ranks.first:
+        after = session.config.averaging.start_patience - 1
+        following = "epoch" if after == 1 else f"{after} epochs"
         warnings.warn(
             f"SWAD found no window of epochs in the phase '{scheduled.phase.name}', so that no weights of it were "
-            "averaged: no epoch had a lower validation loss than the "
-            f"{session.config.averaging.start_patience - 1} epochs after it. The weights with the best validation "
-            "accuracy are kept. Lower averaging.start_patience, train longer, or use averaging.name=ema.",
+            f"averaged: no epoch had a lower validation loss than the {following} after it. The weights with the best "
+            "validation accuracy are kept. Lower averaging.start_patience, train longer, or use averaging.name=ema.",
             LtdsWarning,
             stacklevel=2,
         )

@@ -37,8 +37,8 @@ CRITERIA: dict[str, type[ClassificationLoss]] = {
 }
 
 
-# Every run has stored the settings of `equal` and `adjusted`, also beside another criterion, where they are at these
-# defaults. It stays so, because the identity of a run is a hash of what it stores, and reports compare it.
+# Every run stores these, the settings of `equal` and `adjusted`, even with another criterion: then at these defaults.
+# It must stay so: the identity of a run is a hash of what it stores, and reports compare it. Do not add to them.
 ALWAYS_STORED: dict[str, Any] = {
     "gamma": 0.9,
     "rare_share": 0.005,
