@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import outside_losses
 import pytest
 import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
+import outside_losses
 from ltds.core.errors import ConfigError
 from ltds.core.task import Task
 from ltds.data.manifest import Manifest
