@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ltds.benchmarking.grid import Grid
 from ltds.core.config import listing, merge
-from ltds.core.errors import ConfigError, LtdsError, nearest
+from ltds.core.errors import ConfigError, LtdsError, did_you_mean
 from ltds.core.progress import Say, say_nothing
 from ltds.core.runs import RunDirectory
 from ltds.data.manifest import Manifest
@@ -239,7 +239,7 @@ def _domains(wanted: tuple[str, ...], manifest: Manifest) -> tuple[str, ...]:
     if unknown:
         raise ConfigError(
             f"Expected held_out to name domains of '{manifest.name}', but got '{unknown[0]}'. "
-            f"{nearest(unknown[0], manifest.domains)}"
+            f"{did_you_mean(unknown[0], manifest.domains)}"
         )
     if not wanted and len(manifest.domains) == 1:
         return ("",)  # nothing would be left to train on

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from ltds.core.errors import ConfigError, nearest
+from ltds.core.errors import ConfigError, did_you_mean
 from ltds.core.renamed import RENAMED
 
 
@@ -158,7 +158,7 @@ def _sentence(model: type[BaseModel], item: dict[str, Any], prefix: str, remedy:
     if item["type"] == "extra_forbidden" and name in RENAMED:
         return f"The setting '{name}' is now called '{RENAMED[name]}'. Use the new name."
     if item["type"] == "extra_forbidden":
-        return f"There is no setting '{name}'. {nearest(name, names(model, prefix))}"
+        return f"There is no setting '{name}'. {did_you_mean(name, names(model, prefix))}"
     if item["type"] == "missing":
         return f"The setting '{name}' has no value. {remedy.format(name=name)}"
     if item["type"] == "model_type":

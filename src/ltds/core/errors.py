@@ -91,9 +91,9 @@ def expected(thing: str, rule: str, got: object, remedy: str) -> ExpectedSentenc
     return sentence
 
 
-def nearest(name: str, choices: Iterable[str]) -> str:
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A hint that names the closest valid choice first, then all of them."""
     known = sorted(choices)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    did_you_mean = f"Did you mean '{close[0]}'? " if close else ""
-    return f"{did_you_mean}Choices: {', '.join(known) if known else '(none)'}."
+    guess = f"Did you mean '{close[0]}'? " if close else ""
+    return f"{guess}Choices: {', '.join(known) if known else '(none)'}."

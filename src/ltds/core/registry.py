@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ltds.core.errors import ConfigError, expected, nearest
+from ltds.core.errors import ConfigError, did_you_mean, expected
 from ltds.core.trust import module_of
 
 Thing = TypeVar("Thing")
@@ -15,7 +15,7 @@ Thing = TypeVar("Thing")
 def find(kind: str, name: str, known: Mapping[str, Thing]) -> Thing:
     """`known[name]`."""
     if name not in known:
-        raise ConfigError(f"Expected the name of a {kind}, but got '{name}'. {nearest(name, known)}")
+        raise ConfigError(f"Expected the name of a {kind}, but got '{name}'. {did_you_mean(name, known)}")
     return known[name]
 
 
@@ -28,7 +28,7 @@ def find_or_import(kind: str, name: str, known: Mapping[str, Thing]) -> Thing | 
         return known[name]
     module = module_of(name)
     if module is None:
-        remedy = f"{nearest(name, known)} Name your own as 'package.module:Thing'."
+        remedy = f"{did_you_mean(name, known)} Name your own as 'package.module:Thing'."
         raise ConfigError(f"Expected the name of a {kind}, but got '{name}'. {remedy}")
     if module == "__main__":  # another program, or this one tomorrow, has another main module
         remedy = f"Put it into a file that can be imported: 'mine:{name.partition(':')[2]}' for mine.py."

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltds.core.errors import DataError, nearest
+from ltds.core.errors import DataError, did_you_mean
 from ltds.core.task import Task
 from ltds.core.text import composed
 from ltds.data.manifest_checks import bullet_list, find_problems
@@ -100,7 +100,9 @@ class Manifest:
     def domain_index(self, domain: str) -> int:
         own = self.own_spelling(domain)
         if own not in self.domains:
-            raise DataError(f"Expected a domain of '{self.name}', but got '{domain}'. {nearest(domain, self.domains)}")
+            raise DataError(
+                f"Expected a domain of '{self.name}', but got '{domain}'. {did_you_mean(domain, self.domains)}"
+            )
         return self.domains.index(own)
 
     def own_spelling(self, domain: str) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ltds.core.config import Settings, check_settings
-from ltds.core.errors import DataError, nearest
+from ltds.core.errors import DataError, did_you_mean
 from ltds.core.files import write_csv, write_json
 from ltds.core.text import reading
 from ltds.data.manifest_checks import bullet_list
@@ -135,7 +135,7 @@ def _line_problems(number: int, row: list[str], codes: Sequence[Mapping[str, int
     if len(row) != len(COLUMNS):
         return [f"line {number}: expected {len(COLUMNS)} columns, but got {len(row)}"]
     return [
-        f"line {number}: unknown {column} '{name}'. {nearest(name, code)}"
+        f"line {number}: unknown {column} '{name}'. {did_you_mean(name, code)}"
         for column, name, code in zip(COLUMNS[1:], row[1:], codes, strict=True)
         if name not in code
     ]

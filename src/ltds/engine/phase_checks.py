@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import get_args, get_type_hints
 
-from ltds.core.errors import ConfigError, expected, nearest
+from ltds.core.errors import ConfigError, did_you_mean, expected
 from ltds.methods.base import Method, Phase
 
 
@@ -31,7 +31,7 @@ def _check_fields(where: str, phase: Phase) -> None:
         value, choices = getattr(phase, field), get_args(hints[field])
         if value not in choices:
             rule = f"one of {', '.join(choices)}"
-            raise ConfigError(expected(f"{field} {where}", rule, repr(value), nearest(str(value), choices)))
+            raise ConfigError(expected(f"{field} {where}", rule, repr(value), did_you_mean(str(value), choices)))
     for field in ("share", "lr_scale"):
         value = getattr(phase, field)
         if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
@@ -48,7 +48,7 @@ def _check_trainable(where: str, phase: Phase, method: Method) -> None:
     names = [*dict(method.named_parameters()), *(f"{name}." for name in dict(method.named_modules()))]
     for prefix in prefixes:
         if not any(name.startswith(prefix) for name in names):
-            known = nearest(prefix, {f"{name}." for name, _ in method.named_children()})
+            known = did_you_mean(prefix, {f"{name}." for name, _ in method.named_children()})
             rule = "the beginning of names of parameters"
             raise ConfigError(expected(f"trainable {where}", rule, f"'{prefix}', which begins none", known))
     if not any(name.startswith(prefixes) for name, p in method.named_parameters() if p.requires_grad):

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from torch import Tensor, nn
 
 from ltds.core.config import Settings
-from ltds.core.errors import ConfigError, expected, nearest
+from ltds.core.errors import ConfigError, did_you_mean, expected
 from ltds.core.registry import find_or_import
 from ltds.core.task import Task
 from ltds.losses.adjustment import LogitAdjustedLoss
@@ -185,7 +185,7 @@ def _own_settings(name: str, config: type[Settings], given: Mapping[str, Any]) -
             raise ValueError(
                 f"{setting} has no effect with criterion '{name}', only with {' and '.join(readers)}: leave it out"
             )
-        raise ValueError(f"criterion '{name}' has no setting '{setting}'. {nearest(setting, config.model_fields)}")
+        raise ValueError(f"criterion '{name}' has no setting '{setting}'. {did_you_mean(setting, config.model_fields)}")
     return {setting: value for setting, value in given.items() if setting in config.model_fields}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ltds.core.errors import ConfigError, nearest
+from ltds.core.errors import ConfigError, did_you_mean
 from ltds.core.pixels import IMAGENET_MEAN, IMAGENET_STD
 from ltds.core.trust import LIBRARIES
 
@@ -106,5 +106,5 @@ def _checked(library: str, name: str) -> str:
 
 
 def _unknown(library: str, name: str, known: Sequence[str]) -> ConfigError:
-    hint = nearest(name, known).split("Choices:")[0]
+    hint = did_you_mean(name, known).split("Choices:")[0]
     return ConfigError(f"Expected a network of {library}, but it has none that is called '{name}'. {hint}".rstrip())

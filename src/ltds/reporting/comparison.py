@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ltds.core.errors import ConfigError, nearest
+from ltds.core.errors import ConfigError, did_you_mean
 from ltds.evaluation.significance import holm
 from ltds.reporting.dataset import Dataset
 from ltds.reporting.glossary import MAIN, Metric
@@ -72,7 +72,7 @@ def check_reference(datasets: Sequence[Dataset], wanted: str | None) -> None:
     known = {name for dataset in datasets for label, runs in dataset.rows.items() for name in (label, runs[0].method)}
     if wanted is not None and wanted not in known:
         raise ConfigError(
-            f"Expected the reference to be a method of these runs, but got '{wanted}'. {nearest(wanted, known)}",
+            f"Expected the reference to be a method of these runs, but got '{wanted}'. {did_you_mean(wanted, known)}",
             arguments=["reference"],
         )
 

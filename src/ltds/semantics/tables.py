@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltds.core.array_files import read_array, read_arrays
-from ltds.core.errors import DataError, expected, nearest
+from ltds.core.errors import DataError, did_you_mean, expected
 from ltds.core.text import reading, text_lines
 from ltds.semantics.matlab import read_matlab
 
@@ -117,7 +117,7 @@ def _from_arrays(file: Path, arrays: Mapping[str, Any], names: Sequence[str] | N
     if key not in matrices:
         rule, how = "the name of one of its matrices", "Give it as argument 'key' (in a run: semantics.key)."
         got = "none" if key is None else f"'{key}'"
-        raise DataError(expected(f"key for '{file.name}'", rule, got, f"{how} {nearest(key or '', matrices)}"))
+        raise DataError(expected(f"key for '{file.name}'", rule, got, f"{how} {did_you_mean(key or '', matrices)}"))
     return _table(file, arrays[key], names, key)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ltds.core.errors import ConfigError, DataError, expected, nearest
+from ltds.core.errors import ConfigError, DataError, did_you_mean, expected
 from ltds.core.matching import match_names, plain_spelling
 from ltds.core.text import reading
 
@@ -66,7 +66,9 @@ def read_aliases(pairs: Iterable[str], classes: Iterable[str]) -> Mapping[str, s
             raise ConfigError(expected("argument 'alias'", "like CLASS=WORDS", f"'{pair}'", "Example: dalmatian=dog."))
         if name not in known:
             got = f"'{name}'"
-            raise ConfigError(expected("argument 'alias'", "for a class of the dataset", got, nearest(name, known)))
+            raise ConfigError(
+                expected("argument 'alias'", "for a class of the dataset", got, did_you_mean(name, known))
+            )
         aliases[name] = text
     return aliases
 

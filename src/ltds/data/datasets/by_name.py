@@ -10,7 +10,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ltds.core.config import Settings, nested, parse
-from ltds.core.errors import ConfigError, DataError, LtdsWarning, expected, nearest
+from ltds.core.errors import ConfigError, DataError, LtdsWarning, did_you_mean, expected
 from ltds.core.plain import plain_value
 from ltds.core.progress import SILENT, Progress
 from ltds.data.datasets import BUILDERS, config_type, find_builder
@@ -83,7 +83,7 @@ _GIVEN = ("out", "config", "progress")
 def _check_inputs(dataset: str, inputs: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]) -> None:
     for name in inputs.keys() - parameters.keys():
         raise ConfigError(
-            f"Expected an argument of the dataset '{dataset}', but got '{name}'. {nearest(name, parameters)}"
+            f"Expected an argument of the dataset '{dataset}', but got '{name}'. {did_you_mean(name, parameters)}"
         )
     missing = [name for name, p in parameters.items() if p.default is p.empty and name not in inputs]
     if missing:

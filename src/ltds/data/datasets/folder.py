@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from ltds.core.config import Fraction
-from ltds.core.errors import ConfigError, DataError, expected, nearest
+from ltds.core.errors import ConfigError, DataError, did_you_mean, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.core.text import composed, count, few_quoted
 from ltds.data.build.dataset import build_dataset
@@ -115,7 +115,7 @@ class FolderConfig(DrawConfig):
 def split_named(word: str) -> str:
     """'val' for 'val', 'valid', 'validation', ...; an unknown word is an error."""
     if word.lower() not in SPLIT_WORDS:
-        raise DataError(f"Expected the name of a split, but got '{word}'. {nearest(word.lower(), SPLIT_WORDS)}")
+        raise DataError(f"Expected the name of a split, but got '{word}'. {did_you_mean(word.lower(), SPLIT_WORDS)}")
     return SPLIT_WORDS[word.lower()]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
-from ltds.core.errors import DataError, expected, nearest
+from ltds.core.errors import DataError, did_you_mean, expected
 from ltds.core.text import composed, count, few_quoted, reading
 from ltds.data.datasets.folder import DrawConfig
 
@@ -183,7 +183,7 @@ def _column_remedy(column: str, headers: list[str]) -> str:
             return f"Save the file with commas between the columns: these are {name}."
     return (
         f"Rename a column to '{column}', or build the dataset with 'ltds data build lists', whose settings path, "
-        f"label, domain, split and group are the names of the columns. {nearest(column, headers)}"
+        f"label, domain, split and group are the names of the columns. {did_you_mean(column, headers)}"
     )
 
 

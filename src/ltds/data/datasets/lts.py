@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from ltds.core.errors import DataError, expected, nearest
+from ltds.core.errors import DataError, did_you_mean, expected
 from ltds.core.progress import SILENT, Progress
 from ltds.core.rng import numpy_generator
 from ltds.data.build.dataset import build_dataset
@@ -47,7 +47,7 @@ class StyleConfig(BuildConfig):
 
         for style in styles:
             if style not in STYLES:
-                raise ValueError(expected("styles", "known", f"'{style}'", nearest(style, STYLES)))
+                raise ValueError(expected("styles", "known", f"'{style}'", did_you_mean(style, STYLES)))
         return styles
 
     @model_validator(mode="after")

@@ -10,8 +10,7 @@ from typing import Literal, get_args
 
 import torch
 
-from ltds.core.errors import ConfigError, ExportError
-from ltds.core.errors import nearest as closest
+from ltds.core.errors import ConfigError, ExportError, did_you_mean
 from ltds.core.files import DiskFullError, atomic_folder, require_vacant, write_text
 from ltds.core.progress import SILENT, Progress
 from ltds.core.runs import NEAREST_FILE
@@ -90,7 +89,7 @@ def export(
 
 def _check_arguments(to: str, nearest: bool) -> None:
     if to not in get_args(ExportFormat):
-        raise ConfigError(f"Expected argument 'to' to name a format, but got '{to}'. {closest(to, WRITERS)}")
+        raise ConfigError(f"Expected argument 'to' to name a format, but got '{to}'. {did_you_mean(to, WRITERS)}")
     if nearest and to != "safetensors":
         raise ConfigError(
             f"Expected the nearest training images only with the format safetensors, which ltds reads, but got '{to}'. "
