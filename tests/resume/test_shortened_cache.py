@@ -78,7 +78,7 @@ def test_rows_of_an_array_on_disk(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[np.array([1])], values[[1]])
     with pytest.raises(DataError, match=r"a\.npy' to be read up to byte 248, but got a file that now has 200 bytes"):
         found[np.array([4])]
-    with pytest.raises(ValueError, match="no complete array"):
+    with pytest.raises(ValueError, match="not a complete array"):
         ArrayOnDisk(tmp_path / "a.npy")
 
 
