@@ -165,7 +165,7 @@ def _results(model: StoredModel) -> Iterator[str]:
     if unseen := model.scores.get("unseen"):
         yield (
             "**In a domain that it was not trained on.** Each row is a model that was trained as this one, but without "
-            "that domain. Expect the like where this model is used on images of another origin."
+            "that domain. Expect similar results on images from elsewhere."
         )
         yield ""
         yield from _domain_table("domain left out", unseen)
