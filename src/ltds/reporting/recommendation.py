@@ -16,7 +16,7 @@ from ltds.reporting.figures.context import FigureContext
 from ltds.reporting.glossary import METRICS
 from ltds.reporting.method_advice import Advice, method_advice
 from ltds.reporting.result_table import Column, TableCell, cell_of, detail_group
-from ltds.reporting.unseen_scores import mean_confidence, open_answers
+from ltds.reporting.unseen_scores import known_answers, mean_confidence, open_answers
 
 LARGE = 10.0  # points between two accuracies that are worth images
 NAMED = 4  # classes in a sentence
@@ -28,7 +28,17 @@ def recommendations(context: FigureContext, found: Answer) -> list[Advice]:
     if found.leader is None:
         return [Advice(_first_need(context.dataset), found.certainty)]
     context = context.comparable
-    every = (_more_test_images, _method, _domains, _rare_classes, _rare_unknown, _pairs, _unknown, _confidence)
+    every = (
+        _more_test_images,
+        _method,
+        _domains,
+        _rare_classes,
+        _rare_unknown,
+        _pairs,
+        _unknown,
+        _refusals,
+        _confidence,
+    )
     return [advice for make in every for advice in make(context, found.leader, found)][:MOST]
 
 
@@ -137,6 +147,20 @@ def _unknown(context: FigureContext, leader: str, found: Answer) -> Iterator[Adv
             "Do not rely on it to notice unknown classes.",
             f"It says 'unknown' to {opened.called_unknown:.0f} of 100 images of classes that it does not know "
             f"({opened.where}).",
+        )
+
+
+def _refusals(context: FigureContext, leader: str, found: Answer) -> Iterator[Advice]:
+    right, known = _cell(context, leader, ACC_U.key), known_answers(context.dataset, leader)
+    if right.mean is None or right.too_few or known is None or right.mean - known.named_right <= LARGE:
+        return
+    opened = open_answers(context.dataset, leader)
+    if opened is None or opened.called_unknown >= 50:
+        yield Advice(
+            "Look for a lower threshold for 'unknown', on labelled images from where the model will be used.",
+            f"On a domain that it has never seen, the true class comes first for {right.mean:.0f} of 100 images, but "
+            f"only {known.named_right:.0f} are named right, because it says 'unknown' to the others. With a lower "
+            "threshold it also names more images wrongly, and overlooks more unknown classes.",
         )
 
 

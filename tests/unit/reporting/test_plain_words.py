@@ -390,6 +390,30 @@ def test_how_often_it_refuses_what_it_knows_needs_no_open_images(
     assert not any(sentence.startswith("Shown") for sentence in rest)
 
 
+LOWER = "Look for a lower threshold for 'unknown', on labelled images from where the model will be used."
+
+
+@pytest.mark.parametrize(
+    ("refused", "opened_noticed", "said"), [(30, None, True), (5, None, False), (30, 60, True), (30, 10, False)]
+)
+def test_right_answers_that_it_keeps_to_itself(
+    make_run, runs: Path, refused: int, opened_noticed: int | None, said: bool
+) -> None:
+    """Of 100 known images 80 are right, and so many of these refused. Not said if it overlooks most open images."""
+    path = make_run("agg", "art_&_co", acc_u=0.8)
+    set_threshold(path)
+    logits, labels = np.zeros((200, 8)), np.array([0] * 100 + [7] * 100)
+    logits[:80, 0], logits[:refused, 0], logits[80:100, 1] = 9.0, 0.1, 9.0
+    logits[100:, 2] = 9.0
+    logits[100 : 100 + (opened_noticed or 0), 2] = 0.1
+    kept = slice(None) if opened_noticed is not None else slice(0, 100)
+    store_predictions(path, logits[kept], labels[kept], np.full(len(labels[kept]), 2))
+    reason = advice(runs).get(LOWER)
+    assert (reason is not None) == said
+    if reason:
+        assert "first for 80 of 100 images, but only 50 are named right" in reason
+
+
 def test_the_page_says_on_how_many_images_thresholds_were_chosen(make_run, runs: Path) -> None:
     for seed, images in enumerate((None, 14, 1200)):
         set_threshold(make_run("agg", seed=seed), images)
