@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from ltds.core.errors import ConfigError, did_you_mean
+from ltds.core.errors import ConfigError, did_you_mean, expected
 from ltds.core.renamed import RENAMED
 
 
@@ -129,6 +129,17 @@ def refuse_idle(settings: BaseModel, names: Iterable[str], reason: str) -> None:
     changed = [name for name in names if getattr(settings, name) != fields[name].default]
     if changed:
         raise ValueError(f"{changed[0]} has no effect {reason}: leave it out")
+
+
+def settings_class(kind: str, name: str, config: object) -> type[Settings]:
+    """The `Config` of a class of the user's own, a method or criterion (`kind`) of this name; raises if it is wrong."""
+    if not (isinstance(config, type) and issubclass(config, Settings)):
+        remedy = "Write 'class Config(ltds.Settings):' with a line for each setting, or leave Config out."
+        raise ConfigError(expected(f"Config of '{name}'", "a subclass of ltds.Settings", repr(config), remedy))
+    if "name" in config.model_fields:
+        remedy = f"{kind}.name is the name of the {kind} itself: give the setting another name."
+        raise ConfigError(expected(f"Config of '{name}'", "without a setting called 'name'", "one", remedy))
+    return config
 
 
 def listed_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:

@@ -12,7 +12,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, create_model, model_s
 from pydantic.fields import FieldInfo
 from torch import Tensor, nn
 
-from ltds.core.config import Settings
+from ltds.core.config import Settings, settings_class
 from ltds.core.errors import ConfigError, did_you_mean, expected
 from ltds.core.registry import find_or_import
 from ltds.core.task import Task
@@ -153,13 +153,7 @@ def _config_type(thing: object, name: str) -> type[Settings]:
     """The settings of a criterion: the `Config` of its class. A plain function has none."""
     if not _is_loss_class(thing):
         return Settings
-    config: object = thing.Config
-    if not (isinstance(config, type) and issubclass(config, Settings)):
-        remedy = "Write 'class Config(ltds.Settings):' with a line for each setting, or leave Config out."
-        raise ConfigError(expected(f"Config of '{name}'", "a subclass of ltds.Settings", repr(config), remedy))
-    if "name" in config.model_fields:
-        remedy = "criterion.name is the name of the criterion itself: give the setting another name."
-        raise ConfigError(expected(f"Config of '{name}'", "without a setting called 'name'", "one", remedy))
+    config = settings_class("criterion", name, thing.Config)
     return config if config is not Settings else _former_config(thing)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from ltds.core.config import Settings
+from ltds.core.config import settings_class
 from ltds.core.errors import ConfigError, expected
 from ltds.methods.base import Method
 from ltds.methods.entry import MethodEntry
@@ -16,23 +16,13 @@ def outside_entry(name: str, found: object) -> MethodEntry:
         raise ConfigError(
             f"Expected '{name}' to be a subclass of ltds.Method, but got {found!r}. Derive it from ltds.Method."
         )
-    _check_config(name, found)
+    settings_class("method", name, found.Config)
     if missing := sorted(found.__abstractmethods__):
         remedy = "Define it as in docs/extending.md: it takes a batch and a clock, and returns a ltds.StepLoss."
         raise ConfigError(expected(f"'{name}'", f"a class with a method '{missing[0]}'", "one without it", remedy))
     _check_arguments(name, found)
     summary = next(iter((found.__doc__ or "").strip().splitlines()), name)
     return MethodEntry(name, found, summary, networks="", passes="")
-
-
-def _check_config(name: str, found: type[Method]) -> None:
-    config: object = found.Config
-    if not (isinstance(config, type) and issubclass(config, Settings)):
-        remedy = "Write 'class Config(ltds.Settings):' with a line for each setting, or leave Config out."
-        raise ConfigError(expected(f"Config of '{name}'", "a subclass of ltds.Settings", repr(config), remedy))
-    if "name" in config.model_fields:
-        remedy = "method.name is the name of the method itself: give the setting another name."
-        raise ConfigError(expected(f"Config of '{name}'", "without a setting called 'name'", "one", remedy))
 
 
 def _check_arguments(name: str, found: type[Method]) -> None:
