@@ -64,6 +64,22 @@ class OpenSetScores:
         return OpenSetScores(self.confidence[mask], self.correct[mask], self.known[mask], self.called_open[mask])
 
 
+@dataclass(frozen=True)
+class AnswerShares:
+    """What a model answers at one threshold: shares of the known images, or of the open ones; None without any."""
+
+    named_right: float | None
+    known_called_unknown: float | None
+    open_called_unknown: float | None
+
+
+def answers_at(scores: OpenSetScores, threshold: float) -> AnswerShares:
+    """An image is called unknown if its score is below the threshold, and otherwise by its predicted class."""
+    unknown, known = scores.confidence < threshold, scores.known
+    shares = (scores.correct & ~unknown)[known], unknown[known], unknown[~known]
+    return AnswerShares(*(float(hits.mean()) if len(hits) else None for hits in shares))
+
+
 def known_and_open_rates(
     probabilities: FloatArray, labels: IntArray, open_classes: Sequence[int], threshold: float
 ) -> tuple[float, float] | None:

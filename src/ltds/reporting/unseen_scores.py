@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ltds.core.task import Task
 from ltds.evaluation.mistakes import judged_rows
-from ltds.evaluation.openset import OpenSetScores
+from ltds.evaluation.openset import OpenSetScores, answers_at
 from ltds.evaluation.table import PredictionTable
 from ltds.reporting.answer import isolated
 from ltds.reporting.dataset import Dataset
@@ -145,15 +145,13 @@ def _answers(run: Run, table: PredictionTable) -> tuple[_Known | None, _Open | N
     if rule is None:
         return None, None
     scores = rule.scores(table, run.task)
-    known, unknown = scores.known, scores.confidence < rule.threshold
-    classes = frozenset(run.task.classes[c] for c in table.labels[~known])
-    named = scores.correct & ~unknown
-    return (
-        _Known(100 * float(unknown[known].mean()), 100 * float(named[known].mean()), rule.images)
-        if known.any()
-        else None,
-        _Open(100 * float(unknown[~known].mean()), len(known) - int(known.sum()), classes) if classes else None,
-    )
+    at, opened = answers_at(scores, rule.threshold), table.labels[~scores.known]
+    known, noticed = None, None
+    if at.known_called_unknown is not None and at.named_right is not None:
+        known = _Known(100 * at.known_called_unknown, 100 * at.named_right, rule.images)
+    if at.open_called_unknown is not None:
+        noticed = _Open(100 * at.open_called_unknown, len(opened), frozenset(run.task.classes[c] for c in opened))
+    return known, noticed
 
 
 def _sure(run: Run, table: PredictionTable) -> _Sure | None:
