@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ltds.core.errors import ConfigError
 from ltds.core.progress import SILENT, Progress
@@ -17,6 +17,17 @@ if TYPE_CHECKING:  # stored predictions are evaluated without torch
     from ltds.engine.use import OtherDataResult
 
 BATCH_SIZE = 64  # images that the network sees at once, with other data
+
+
+class EvaluateOptions(TypedDict):
+    """How other data is evaluated: the arguments of `evaluate` that it needs `data` for."""
+
+    out: str | Path | None
+    split: EvaluatedSplit
+    threshold: float | None
+    batch_size: int
+    device: str
+    trust: Iterable[str]
 
 
 def evaluate(
@@ -79,28 +90,13 @@ def evaluate_with_page(
     model: str | Path,
     data: str | Path | Manifest,
     *,
-    out: str | Path | None,
-    split: EvaluatedSplit,
-    threshold: float | None,
-    batch_size: int,
-    device: str,
-    trust: Iterable[str],
     progress: Progress,
+    **options: Unpack[EvaluateOptions],
 ) -> OtherDataResult:
     """`evaluate_elsewhere`, with a page for people next to the numbers."""
     from ltds.engine.use import evaluate_elsewhere
     from ltds.reporting.formats.html.new_data_page import write_new_data_page
 
-    result = evaluate_elsewhere(
-        model,
-        data,
-        out=out,
-        split=split,
-        threshold=threshold,
-        batch_size=batch_size,
-        device=device,
-        trust=trust,
-        progress=progress,
-    )
+    result = evaluate_elsewhere(model, data, **options, progress=progress)
     write_new_data_page(result.folder, result.metrics, result.judged, result.root, Path(model).resolve().name)
     return result

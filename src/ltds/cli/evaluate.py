@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from ltds.cli.screen import SCREEN, name_unread
 from ltds.core.errors import ConfigError
-from ltds.core.text import few, score_text
+from ltds.core.text import count, few, score_text
 
 if TYPE_CHECKING:
+    from ltds.api.evaluate import EvaluateOptions
     from ltds.engine.other_data import EvaluatedSplit
     from ltds.engine.use import OtherDataResult
 
 NAMED = 10  # classes
-
-
-class EvaluateOptions(TypedDict):
-    """What the command passes on to `ltds.evaluate`."""
-
-    out: Path | None
-    split: EvaluatedSplit
-    threshold: float | None
-    batch_size: int
-    device: str
-    trust: Sequence[str]
 
 
 def evaluate(
@@ -144,7 +133,7 @@ def _remarks(metrics: dict[str, Any]) -> list[str]:
         f"The rule: {unknown['rule']}.",
     ]
     if seen := metrics["data"]["seen_in_training"]:
-        lines.append(f"Left out, because the model has seen them in training: {seen} image{'' if seen == 1 else 's'}")
+        lines.append(f"Left out, because the model has seen them in training: {count(seen, 'image')}")
     for key, words in (
         ("open", "Classes that the model does not know, so 'unknown' is the right answer"),
         ("missing", "Classes that the model knows, but that this dataset does not have"),
