@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ltds.core.runs import NEAREST_FILE
 from ltds.core.task import Task
-from ltds.core.text import score_text
+from ltds.core.text import count, score_text
 from ltds.core.trust import code_needed
+from ltds.engine.export.card_results import card_results, confidence_gaps, tested_open_classes, trained_domains
 from ltds.engine.model_record import UnknownRule
 from ltds.engine.own_code import code_checksums, outside_modules
 from ltds.engine.preprocessing import FeaturePreprocessing, FrozenPreprocessing
-from ltds.engine.stored_model import SHOT_ANSWERS, StoredModel
+from ltds.engine.stored_model import StoredModel
 from ltds.evaluation.class_groups import SHOT_MEANING, SHOTS, shot_groups
-from ltds.evaluation.metrics import FEW_IMAGES, FEW_OPEN_CLASSES
-
-COLUMNS = {
-    "accuracy": "accuracy",
-    "macro_accuracy": "macro accuracy",
-    "known_images": "images",
-    "mean_confidence": "confidence",
-    "known_called_unknown": 'called "unknown"',
-    "named_right": "named right",
-    "auroc_deployed": "AUROC",
-    "open_called_unknown": 'unknown classes called "unknown"',
-}
+from ltds.evaluation.metrics import FEW_OPEN_CLASSES
 
 
 def model_card(model: StoredModel, to: str, difference: float, checked_on: str, *, with_index: bool = False) -> str:
@@ -38,7 +27,7 @@ def model_card(model: StoredModel, to: str, difference: float, checked_on: str, 
         [*_use(model, to), *(_index() if with_index else ())],
         _data(model.task),
         _method(model),
-        _results(model),
+        card_results(model),
         _unknown(model.record.unknown),
     ]
     parts += [_limits(model), _check(to, difference, checked_on)]
@@ -99,7 +88,7 @@ def _index() -> Iterator[str]:
 def _data(task: Task) -> Iterator[str]:
     counts = task.class_counts
     trained = counts[counts > 0]
-    sources = _trained_domains(task)
+    sources = trained_domains(task)
     yield "## Data"
     yield (
         f"Trained on {int(counts.sum())} images of {len(trained)} classes of the dataset {task.name}, from "
@@ -119,12 +108,6 @@ def _data(task: Task) -> Iterator[str]:
         + ", ".join(f"{int((groups == shot).sum())} {shot} ({SHOT_MEANING[shot]})" for shot in SHOTS)
         + "."
     )
-
-
-def _trained_domains(task: Task) -> dict[str, int]:
-    """The domains with training images, and how many; a source without any is a site for testing."""
-    images = task.counts.sum(axis=1).tolist()
-    return {domain: count for domain, count in zip(task.sources, images, strict=True) if count}
 
 
 def _method(model: StoredModel) -> Iterator[str]:
@@ -150,91 +133,6 @@ def _network(model: StoredModel) -> str:
             return f"Network {backbone.name}{weights}, on images of {model.config.data.size} pixels."
 
 
-def _results(model: StoredModel) -> Iterator[str]:
-    yield "## How good it is"
-    if not model.scores:
-        yield "No test results were stored with this model."
-        return
-    yield (
-        "On test images. Accuracy: the share of images of known classes whose class is named correctly, before the "
-        'model may say "unknown". Macro accuracy: the mean over classes, so that rare ones count as much as common '
-        "ones."
-    )
-    yield from _about_unknown(model)
-    yield ""
-    if unseen := model.scores.get("unseen"):
-        yield (
-            "**In a domain that it was not trained on.** Each row is a model that was trained as this one, but without "
-            "that domain. Expect similar results on images from elsewhere."
-        )
-        yield ""
-        yield from _domain_table("domain left out", unseen)
-        yield ""
-        yield "**In the domains that it was trained on:**"
-        yield ""
-    if model.task.trained_in_test:
-        yield f"{model.task.trained_in_test} test images of the trained domains were training images, too."
-        yield ""
-    trained = _trained_domains(model.task)
-    named = {d if d in trained else f"{d} (never trained on)": row for d, row in model.scores["per_domain"].items()}
-    yield from _domain_table("domain", named)
-    yield ""
-    shots = model.scores["per_shot"]
-    rows = [
-        [
-            f"{s} ({SHOT_MEANING[s]} training images)",
-            v["accuracy"],
-            *map(v.get, SHOT_ANSWERS),
-            v["classes"],
-            v["images"],
-        ]
-        for s, v in shots.items()
-    ]
-    answers = [COLUMNS[name] for name in SHOT_ANSWERS]
-    yield from _filled_table(["classes with", "macro accuracy", *answers, "classes", "images"], rows)
-    yield ""
-    yield f"Where a number rests on fewer than {FEW_IMAGES} images, it says little."
-
-
-def _about_unknown(model: StoredModel) -> Iterator[str]:
-    """What the columns about "unknown" mean, of those that the tables have."""
-    rows = _domain_rows(model)
-    if any(row.get("named_right") is not None for row in rows):
-        yield (
-            'Named right: as accuracy, but without the images that it calls "unknown", as it is used. Confidence: its '
-            "mean over the same images."
-        )
-    if any(row.get("auroc_deployed") is not None for row in rows):
-        yield (
-            "AUROC: how often an image of a known class gets a higher score than one of an unknown class, by the score "
-            'that decides about "unknown" (50 % is chance).'
-        )
-    if not any(row["open_images"] for row in rows):
-        yield "It was not tested on images of unknown classes: how often it notices one is not known."
-
-
-def _domain_rows(model: StoredModel) -> list[Mapping[str, Any]]:
-    """The rows of the tables of domains."""
-    scores = model.scores
-    return [*scores["per_domain"].values(), *scores.get("unseen", {}).values()] if scores else []
-
-
-def _domain_table(first: str, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    rows = [[name, *map(row.get, COLUMNS), _open_images(row)] for name, row in scores.items()]
-    yield from _filled_table([first, *COLUMNS.values(), "images of unknown classes"], rows)
-
-
-def _open_images(row: Mapping[str, Any]) -> str | None:
-    images, classes = row["open_images"], row.get("tested_open_classes")
-    if not images:
-        return None
-    return str(images) if classes is None else f"{images} of {_counted_classes(classes)}"
-
-
-def _counted_classes(number: int) -> str:
-    return f"{number} class{'' if number == 1 else 'es'}"
-
-
 def _unknown(rule: UnknownRule) -> Iterator[str]:
     yield '## When it says "unknown"'
     if rule.threshold is None:
@@ -258,28 +156,17 @@ def _limits(model: StoredModel) -> Iterator[str]:
     less = "the first table above" if model.scores.get("unseen") else "less"
     yield f"- It was {tested}. On images of another origin expect {less}, and measure it there."
     yield "- It knows only the classes that it was trained on. Images of others are often given one of these names."
-    yield f"- A confidence is the model's own estimate, not a measured probability of being right.{_gaps(model)}"
-    classes = max((row.get("tested_open_classes", 0) for row in _domain_rows(model)), default=0)
+    gaps = confidence_gaps(model)
+    yield f"- A confidence is the model's own estimate, not a measured probability of being right.{gaps}"
+    classes = tested_open_classes(model)
     if 0 < classes < FEW_OPEN_CLASSES:
         yield (
-            f"- It was tested on {_counted_classes(classes)} unknown to it: it may notice others far more or far less "
+            f"- It was tested on {count(classes, 'class')} unknown to it: it may notice others far more or far less "
             "often."
         )
     rare = shot_groups(task).count("few")
     if rare:
         yield f"- {rare} classes have {SHOT_MEANING['few']} training images: check their predictions by eye."
-
-
-def _gaps(model: StoredModel) -> str:
-    """The mean confidence against the accuracy in domains that the model, or one trained alike, has never seen."""
-    scores, held_out = model.scores, model.task.held_out
-    unseen = scores.get("unseen") or ({held_out: scores["per_domain"][held_out]} if scores and held_out else {})
-    gaps = [
-        f"{_percent(row['mean_confidence'])} against {_percent(row['accuracy'])} right on {name}"
-        for name, row in unseen.items()
-        if row.get("mean_confidence") is not None
-    ]
-    return f" Where it was not trained, its mean confidence was {', '.join(gaps)}." if gaps else ""
 
 
 def _check(to: str, difference: float, checked_on: str) -> Iterator[str]:
@@ -288,21 +175,3 @@ def _check(to: str, difference: float, checked_on: str) -> Iterator[str]:
         f"Written by ltds as {to}, run again and compared with the original on {checked_on}: largest difference "
         f"{difference:.2g}."
     )
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    yield f"| {' | '.join(header)} |"
-    yield f"|{'---|' * len(header)}"
-    for row in rows:
-        yield f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |"
-
-
-def _filled_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """The table without columns of which no row has a value: of no such images, or not recorded. Shares as percent."""
-    filled = [i for i in range(len(header)) if any(row[i] is not None for row in rows)]
-    shown = [[row[i] if isinstance(row[i], int | str) else _percent(row[i]) for i in filled] for row in rows]
-    yield from _table([header[i] for i in filled], shown)
-
-
-def _percent(share: float | None) -> str:
-    return "none" if share is None else f"{100 * share:.1f} %"
