@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,12 @@ def check_estimate(estimate: str) -> None:
         )
 
 
-@contextmanager
-def series_locked(path: Path) -> Iterator[None]:
+def series_locked(path: Path) -> AbstractContextManager[None]:
     """Keep other processes from beginning or continuing a run or a series in this folder.
 
     Runs inside it have locks of their own: somebody may be resuming one of them alone.
     """
-    with free_for_training(path):
-        yield
+    return free_for_training(path)
 
 
 def require_new(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ltds.core.text import count
 from ltds.evaluation.metrics import FEW_IMAGES, FEW_OPEN_CLASSES
 from ltds.reporting.answer import ACC_U, isolated
 from ltds.reporting.dataset import Dataset
@@ -78,7 +79,7 @@ def _open_answers(dataset: Dataset, label: str) -> list[str]:
     if classes < FEW_OPEN_CLASSES:
         few += " Other new classes may fare differently."
     return [
-        f"Shown {images:,} image{'' if images == 1 else 's'} of {classes} class{'' if classes == 1 else 'es'} that it "
+        f"Shown {images:,} image{'' if images == 1 else 's'} of {count(classes, 'class')} that it "
         f"does not know, it says 'unknown' to {opened.called_unknown:.0f} of 100 ({opened.where}).{few}"
     ]
 

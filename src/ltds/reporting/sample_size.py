@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from ltds.core.text import count
 from ltds.evaluation.arrays import IntArray
 from ltds.evaluation.class_groups import SHOTS, known_mask, shot_groups
 from ltds.evaluation.metrics import ECE_BINS, FEW_IMAGES
@@ -45,7 +46,7 @@ class Sample:
 
     @property
     def _classes(self) -> str:
-        return f"of {self.open_classes} class{'' if self.open_classes == 1 else 'es'}" if self.open_classes else ""
+        return f"of {count(self.open_classes, 'class')}" if self.open_classes else ""
 
     @property
     def basis(self) -> str:
